@@ -1,0 +1,162 @@
+/* pipeline.h - samples in, shuffled batches out, read and mapped in the background.
+ *
+ *   struct mr_pipeline *p;
+ *   mr_pipeline_open(data, &(struct mr_pipeline_opts){.batch = 64}, &p, NULL);
+ *   while (mr_pipeline_next(p, &b) == 1) {
+ *       ... b->samples[i].data, .len, .label for i < b->n ...
+ *       mr_batch_unref(b);
+ *   }
+ *   mr_pipeline_close(p);
+ *
+ * Lifetime: open -> next* -> close.  One consumer thread per pipeline.
+ * Errors:   0 or a positive count is success, -errno is failure; mr_pipeline_error() has words.
+ *
+ * A batch is a function of (seed, epoch, batch number) and of nothing else: not of the number of
+ * threads, the engine, the prefetch depth or the storage.  A sample that cannot be read or mapped
+ * is replaced by a keyed draw from the same epoch and shard, and reported through `on_error`. */
+#ifndef MILLRACE_PIPELINE_H
+#define MILLRACE_PIPELINE_H
+
+#include <millrace/api.h>
+#include <millrace/dataset.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum mr_engine {
+    MR_ENGINE_THREADS, /* each worker opens, reads, closes and maps one sample at a time */
+    MR_ENGINE_URING,   /* each worker keeps its share of io_depth reads under way by io_uring */
+};
+
+enum mr_on_error {
+    MR_ON_ERROR_SKIP, /* replace the sample, note it, go on until the budget is spent */
+    MR_ON_ERROR_FAIL, /* the batch with the first bad sample fails */
+};
+
+/* What a map callback is given. */
+struct mr_map_input {
+    const uint8_t *bytes; /* the file, NULL with `map_without_bytes` */
+    size_t len;
+    uint64_t index; /* in the data set */
+    uint64_t key;   /* the sample's own random bits: f(seed, epoch, position in the epoch) */
+    uint32_t label;
+    unsigned worker; /* 0 .. threads - 1: for a context per thread */
+};
+
+/* Turn one sample into its slot of `map_bytes` bytes; called by several threads at once.
+ * A negative errno means a bad sample: its slot is filled from another one. */
+typedef int mr_map_fn(void *ctx, const struct mr_map_input *in, void *slot);
+
+/* A sample that was replaced.  Strings are valid during the call. */
+struct mr_bad_sample {
+    uint64_t epoch, batch, index;
+    unsigned slot, attempt; /* attempt 0 is the sample that belonged there */
+    const char *path, *stage, *reason;
+    int code;               /* -errno */
+    const char *substitute; /* what fills the slot now; NULL when nothing does */
+};
+
+struct mr_position {
+    uint64_t epoch; /* from 0 */
+    uint64_t batch; /* from 0 within the epoch */
+};
+
+struct mr_pipeline;
+
+struct mr_pipeline_opts { /* zero means default */
+    enum mr_engine engine;
+    unsigned threads;  /* map workers; 0 = one per online CPU */
+    unsigned io_depth; /* reads under way in all, uring engine; 0 = 32 */
+    unsigned batch;    /* samples in a batch; 0 = 64 */
+    unsigned prefetch; /* finished batches kept ready while one more is filled; 0 = 1,
+                        * MR_NONE = a batch is begun only when it is asked for */
+    unsigned hold;     /* batches that the consumer may hold at once; 0 = 1 */
+
+    enum mr_shuffle shuffle;
+    unsigned window;           /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
+    uint64_t seed;             /* any value, 0 included */
+    unsigned epochs;           /* 0 = 1 */
+    unsigned rank, world;      /* shard `rank` of `world`; world 0 = 1 */
+    int keep_last;             /* deliver the last, short batch too */
+    struct mr_position start;  /* resume here */
+    int start_on_next;         /* workers begin at the first mr_pipeline_next, not at open */
+
+    mr_map_fn *map;            /* NULL = the bytes of the file are the sample */
+    void *map_ctx;
+    size_t map_bytes;          /* size of a slot that `map` fills */
+    int map_without_bytes;     /* do not read the file; `map` makes the sample */
+    uint64_t max_file_bytes;   /* larger files are bad samples; 0 = 64 MiB */
+
+    enum mr_on_error on_error_policy;
+    double max_error_share;    /* bad samples allowed among those delivered (or the first 1,000, or
+                                * the shard, if that is more); 0 = 0.10, negative = none */
+    uint64_t max_error_count;  /* not 0: this many are allowed, whatever the share */
+    /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
+    void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
+    void *on_error_ctx;
+    /* Asked about twenty times a second while mr_pipeline_next waits; nonzero makes it return
+     * -ECANCELED. */
+    int (*should_stop)(void *ctx);
+    void *should_stop_ctx;
+};
+
+struct mr_sample {
+    uint8_t *data;
+    size_t len;
+    uint64_t index; /* in the data set, after substitution */
+    uint32_t label;
+};
+
+/* Read-only for the consumer.  Samples' memory is recycled after the last unref. */
+struct mr_batch {
+    uint64_t epoch, number;
+    unsigned n;                /* samples */
+    uint8_t *data;             /* n slots of sample_bytes in a row; NULL when the map is NULL */
+    size_t sample_bytes;       /* 0 when the map is NULL */
+    struct mr_sample *samples; /* [n] */
+};
+
+#define MR_N_REASONS 12 /* kinds of errors that are counted apart */
+
+struct mr_latency { /* microseconds */
+    double p50, p99, p999, max;
+};
+
+struct mr_pipeline_stats {
+    uint64_t samples, batches, delivered_bytes; /* handed to the consumer */
+    uint64_t replaced;                          /* samples whose slot went to another one */
+    struct {
+        const char *reason; /* NULL ends the list */
+        uint64_t n;
+    } errors[MR_N_REASONS];
+    struct mr_latency read, batch; /* open to close of a file; call to return of `next` */
+    uint64_t memory_bytes;         /* buffers held now, */
+    uint64_t memory_peak_bytes;    /* and at the most */
+    uint64_t pool_bytes;           /* of those, the batches */
+};
+
+/* Start the workers.  Borrows the callbacks' contexts until close, takes a reference to `data`. */
+MR_API int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
+                            struct mr_pipeline **out, struct mr_error *err);
+/* Wait for a batch: 1 = returns a reference in *out, 0 = end of an epoch (the next call begins the
+ * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held. */
+MR_API int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out);
+/* Which batch the next call delivers: store it, and open with .start set to it. */
+MR_API void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out);
+/* Batches that an epoch delivers to this shard. */
+MR_API uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p);
+MR_API void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out);
+/* Words for the last failure of mr_pipeline_next. */
+MR_API const char *mr_pipeline_error(const struct mr_pipeline *p);
+/* Stop the workers, drop what was prefetched, free.  Batches still held stay valid until their
+ * unref.  NULL is a no-op. */
+MR_API void mr_pipeline_close(struct mr_pipeline *p);
+
+MR_API struct mr_batch *mr_batch_ref(struct mr_batch *b);
+MR_API void mr_batch_unref(struct mr_batch *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* store.h - whole files in, and the truth about the page cache.
+ *
+ * Reading a file that is already in memory says nothing about a device.  These calls tell how much
+ * of a file is cached, take it out of the cache, and say how far that can be proven.
+ * Thread-safe: no call keeps state. */
+#ifndef MILLRACE_STORE_H
+#define MILLRACE_STORE_H
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Read a whole regular file into `buf` (borrows).  *len is its size.
+ * -EFBIG: larger than `cap`; -ENODATA: empty, or it changed size while it was read;
+ * -EISDIR or -EINVAL: not a regular file. */
+MR_API int mr_file_read(const char *path, void *buf, size_t cap, size_t *len);
+
+/* Bytes of a file and how many of them are in the page cache.  The kernel answers honestly only to
+ * the file's owner or someone who may write it; for everyone else cached_bytes is -1. */
+struct mr_cache_state {
+    uint64_t size_bytes;
+    int64_t cached_bytes; /* -1: cannot be known */
+};
+MR_API int mr_cache_query(const char *path, struct mr_cache_state *out);
+
+/* What an eviction achieved. */
+enum mr_cold {
+    MR_COLD_UNPROVEN, /* asked for, but the kernel will not or cannot confirm it */
+    MR_COLD_DATA,     /* no byte of the file is cached; inodes and directories may be */
+};
+
+/* Write back and drop one file's pages.  `before` and `after` may be NULL.
+ * Returns an enum mr_cold, or -errno when the file cannot be opened. */
+MR_API int mr_cache_evict(const char *path, struct mr_cache_state *before,
+                          struct mr_cache_state *after);
+
+/* Drop every clean page, inode and directory entry of the whole system.  Root only. */
+MR_API int mr_cache_drop_all(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

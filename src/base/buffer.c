@@ -1,0 +1,74 @@
+/* buffer.c - anonymous mappings that grow by mremap.
+ *
+ * File buffers start at a size that most files fit in and grow for the few that do not.  mremap
+ * moves page tables instead of bytes and keeps the pages that were touched, which matters: on
+ * many machines the first touch of a page costs more than copying it.  Large buffers ask for huge
+ * pages, which halves that cost and spares the TLB.
+ *
+ * Invariant: cap is 0 or a multiple of the page size, and [data, data + cap) is mapped. */
+#include "buffer.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE_FROM ((size_t)4 << 20)
+
+static size_t page_round(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) & ~(page - 1);
+}
+
+int mr_buffer_reserve(struct mr_buffer *b, size_t size)
+{
+    if (size <= b->cap)
+        return 0;
+    if (size > SIZE_MAX / 4)
+        return -ENOMEM;
+    /* Grow by half at least, so that slowly growing demands do not remap each time. */
+    size_t cap = size;
+    if (b->cap && cap < b->cap + b->cap / 2)
+        cap = b->cap + b->cap / 2;
+    cap = page_round(cap);
+    void *data = b->data ? mremap(b->data, b->cap, cap, MREMAP_MAYMOVE)
+                         : mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                -1, 0);
+    if (data == MAP_FAILED)
+        return -ENOMEM;
+    if (cap >= HUGE_FROM)
+        madvise(data, cap, MADV_HUGEPAGE);
+    b->data = data;
+    b->cap = cap;
+    return 0;
+}
+
+void mr_buffer_prefault(struct mr_buffer *b)
+{
+    if (!b->cap)
+        return;
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(b->data, b->cap, MADV_POPULATE_WRITE) == 0)
+        return;
+#endif
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < b->cap; i += page)
+        ((volatile uint8_t *)b->data)[i] = 0;
+}
+
+void mr_buffer_trim(struct mr_buffer *b, size_t size)
+{
+    size = page_round(size);
+    if (!size || size >= b->cap)
+        return;
+    munmap(b->data + size, b->cap - size);
+    b->cap = size;
+}
+
+void mr_buffer_fini(struct mr_buffer *b)
+{
+    if (b->data)
+        munmap(b->data, b->cap);
+    b->data = NULL;
+    b->cap = 0;
+}

@@ -1,0 +1,22 @@
+/* buffer.h - page-backed memory that grows without losing what it holds. */
+#ifndef MR_BUFFER_H
+#define MR_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct mr_buffer {
+    uint8_t *data; /* page-aligned; NULL when cap is 0 */
+    size_t cap;
+};
+
+/* Make room for at least `size` bytes; the contents stay, the address may change.
+ * 0, or -ENOMEM with the buffer as it was. */
+int mr_buffer_reserve(struct mr_buffer *b, size_t size);
+/* Have the kernel map every page now, so that nobody pays for it in a measured loop. */
+void mr_buffer_prefault(struct mr_buffer *b);
+/* Give memory beyond `size` back to the system. */
+void mr_buffer_trim(struct mr_buffer *b, size_t size);
+void mr_buffer_fini(struct mr_buffer *b);
+
+#endif

@@ -1,0 +1,169 @@
+/* json.c - see json.h.
+ *
+ * Paths on Unix are bytes, JSON strings are Unicode.  A string that is not valid UTF-8 is stored
+ * with each offending byte as U+FFFD, so that a strangely named file cannot break a result. */
+#include "json.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *raw(const struct mr_json *v)
+{
+    return (json_t *)(uintptr_t)v;
+}
+
+static struct mr_json *face(json_t *v)
+{
+    return (struct mr_json *)v;
+}
+
+struct mr_json *mr_json_object(void)
+{
+    return face(json_object());
+}
+
+struct mr_json *mr_json_array(void)
+{
+    return face(json_array());
+}
+
+struct mr_json *mr_json_int(int64_t v)
+{
+    return face(json_integer(v));
+}
+
+struct mr_json *mr_json_real(double v)
+{
+    return face(isfinite(v) ? json_real(v) : json_null());
+}
+
+struct mr_json *mr_json_bool(int v)
+{
+    return face(json_boolean(v));
+}
+
+struct mr_json *mr_json_null(void)
+{
+    return face(json_null());
+}
+
+/* Length of the valid UTF-8 sequence at p, 0 if there is none. */
+static int sequence_length(const unsigned char *p)
+{
+    int n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+struct mr_json *mr_json_string(const char *s)
+{
+    if (!s)
+        return mr_json_null();
+    json_t *v = json_string(s);
+    if (v)
+        return face(v);
+    char *clean = malloc(3 * strlen(s) + 1), *out = clean;
+    if (!clean)
+        return NULL;
+    for (const unsigned char *p = (const unsigned char *)s; *p;) {
+        int n = sequence_length(p);
+        memcpy(out, n ? (const char *)p : "\xef\xbf\xbd", n ? (size_t)n : 3);
+        out += n ? n : 3;
+        p += n ? n : 1;
+    }
+    *out = 0;
+    v = json_string(clean);
+    free(clean);
+    return face(v);
+}
+
+void mr_json_set(struct mr_json *object, const char *key, struct mr_json *value)
+{
+    json_object_set_new(raw(object), key, raw(value));
+}
+
+void mr_json_append(struct mr_json *array, struct mr_json *value)
+{
+    json_array_append_new(raw(array), raw(value));
+}
+
+void mr_json_free(struct mr_json *root)
+{
+    json_decref(raw(root));
+}
+
+static int write_all(int fd, const char *p, size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int mr_json_write(const struct mr_json *root, int fd)
+{
+    char *text = json_dumps(raw(root), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (!text)
+        return -ENOMEM;
+    int r = write_all(fd, text, strlen(text));
+    if (!r)
+        r = write_all(fd, "\n", 1);
+    free(text);
+    return r;
+}
+
+struct mr_json *mr_json_parse(const char *text, size_t len)
+{
+    return face(json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL));
+}
+
+const struct mr_json *mr_json_at(const struct mr_json *root, const char *path)
+{
+    const json_t *v = raw(root);
+    while (v && *path) {
+        char key[64];
+        size_t n = strcspn(path, ".");
+        if (n >= sizeof key)
+            return NULL;
+        memcpy(key, path, n);
+        key[n] = 0;
+        v = json_is_array(v) ? json_array_get(v, strtoul(key, NULL, 10)) : json_object_get(v, key);
+        path += n + (path[n] == '.');
+    }
+    return face((json_t *)(uintptr_t)v);
+}
+
+size_t mr_json_len(const struct mr_json *array)
+{
+    return json_array_size(raw(array));
+}
+
+double mr_json_number(const struct mr_json *v)
+{
+    return json_is_number(raw(v)) ? json_number_value(raw(v)) : NAN;
+}
+
+const char *mr_json_text(const struct mr_json *v)
+{
+    return json_string_value(raw(v));
+}
+
+int mr_json_is_null(const struct mr_json *v)
+{
+    return json_is_null(raw(v));
+}

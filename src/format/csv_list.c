@@ -1,0 +1,218 @@
+/* csv_list.c - parse `path,label` lines.
+ *
+ *     cat/0001.jpg,3              relative to the list's own folder
+ *     /data/x.jpg,4               absolute
+ *     "odd, ""quoted"".jpg",1     RFC 4180 quoting; a quoted field may hold commas and newlines
+ *     lonely.jpg                  label 0
+ *
+ * Lines end in LF, CRLF or the end of the file; blank lines are skipped; a byte-order mark and a
+ * heading `path,label` are allowed at the top.  Everything else is refused with the line's number:
+ * a list that is half understood would train on wrong labels. */
+#include "csv_list.h"
+
+#include "buffer.h"
+#include "errtext.h"
+#include "whole_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+struct parser {
+    const char *p, *end;
+    uint64_t line;
+    const char *base, *list_name;
+    size_t base_len;
+    struct mr_entries *out;
+    struct mr_error *err;
+    char unquoted[PATH_MAX];
+    char joined[2 * PATH_MAX];
+};
+
+struct field {
+    const char *s;
+    size_t len;
+};
+
+static int refuse(struct parser *c, const char *what)
+{
+    return mr_fail(c->err, -EBADMSG, "%s: line %llu: %s", c->list_name,
+                   (unsigned long long)c->line, what);
+}
+
+/* A quoted field; c->p stands behind the opening quote.  The text ends up in c->unquoted. */
+static int quoted_field(struct parser *c, struct field *out)
+{
+    size_t n = 0;
+    for (;;) {
+        if (c->p == c->end)
+            return refuse(c, "a quoted field is not closed");
+        char ch = *c->p++;
+        if (ch == '"') {
+            if (c->p == c->end || *c->p != '"')
+                break;
+            c->p++;
+        } else if (ch == '\n') {
+            c->line++;
+        }
+        if (n == sizeof c->unquoted)
+            return refuse(c, "the path is too long");
+        c->unquoted[n++] = ch;
+    }
+    if (c->p < c->end && *c->p != ',' && *c->p != '\n' && *c->p != '\r')
+        return refuse(c, "text follows a closing quote");
+    *out = (struct field){c->unquoted, n};
+    return 0;
+}
+
+/* A plain field ends before ',' or the end of the line. */
+static struct field plain_field(struct parser *c)
+{
+    const char *start = c->p;
+    while (c->p < c->end && *c->p != ',' && *c->p != '\n')
+        c->p++;
+    const char *stop = c->p;
+    if (stop > start && stop[-1] == '\r' && (c->p == c->end || *c->p == '\n'))
+        stop--;
+    return (struct field){start, (size_t)(stop - start)};
+}
+
+static int parse_label(struct parser *c, struct field f, uint32_t *out)
+{
+    while (f.len && (f.s[0] == ' ' || f.s[0] == '\t' || f.s[0] == '"'))
+        f.s++, f.len--;
+    while (f.len && (f.s[f.len - 1] == ' ' || f.s[f.len - 1] == '\t' || f.s[f.len - 1] == '"'))
+        f.len--;
+    uint64_t v = 0;
+    for (size_t i = 0; i < f.len; i++) {
+        if (f.s[i] < '0' || f.s[i] > '9')
+            return refuse(c, "the label is not a whole number from 0");
+        v = v * 10 + (uint64_t)(f.s[i] - '0');
+        if (v > INT32_MAX)
+            return refuse(c, "the label is larger than 2147483647");
+    }
+    *out = (uint32_t)v;
+    return 0;
+}
+
+static int is_heading(const struct parser *c, struct field path, struct field label)
+{
+    return c->line == 1 && label.len == 5 && !strncasecmp(label.s, "label", 5) && path.len == 4 &&
+           !strncasecmp(path.s, "path", 4);
+}
+
+static int add(struct parser *c, struct field path, uint32_t label)
+{
+    if (!path.len)
+        return refuse(c, "the path is empty");
+    if (memchr(path.s, 0, path.len))
+        return refuse(c, "the path contains a zero byte");
+    size_t base_len = path.s[0] == '/' ? 0 : c->base_len;
+    if (base_len + path.len >= PATH_MAX)
+        return refuse(c, "the path is too long");
+    const char *slash = memrchr(path.s, '/', path.len);
+    size_t dir_len = slash ? (size_t)(slash + 1 - path.s) : 0;
+    if (dir_len == path.len)
+        return refuse(c, "the path ends in '/'");
+    memcpy(c->joined, c->base, base_len);
+    memcpy(c->joined + base_len, path.s, dir_len);
+    int64_t dir = mr_entries_dir(c->out, c->joined, base_len + dir_len);
+    if (dir < 0 || mr_entries_add(c->out, (uint32_t)dir, path.s + dir_len, path.len - dir_len, label))
+        return mr_fail(c->err, -ENOMEM, "%s: no memory for the list", c->list_name);
+    return 0;
+}
+
+/* One line, c->p at its first byte; afterwards at the first byte of the next. */
+static int parse_line(struct parser *c)
+{
+    uint64_t first_line = c->line;
+    struct field path, label = {"", 0};
+    int r = 0, quoted = *c->p == '"';
+    if (quoted) {
+        c->p++;
+        r = quoted_field(c, &path);
+        if (r)
+            return r;
+        if (c->p < c->end && *c->p == '\r' && (c->p + 1 == c->end || c->p[1] == '\n'))
+            c->p++;
+    } else {
+        path = plain_field(c);
+    }
+    if (c->p < c->end && *c->p == ',') {
+        c->p++;
+        label = plain_field(c);
+        if (c->p < c->end && *c->p == ',')
+            return refuse(c, "more than two fields (a comma in a path needs quotes)");
+    } else if (c->p < c->end && *c->p != '\n') {
+        return refuse(c, "a carriage return stands inside the line");
+    }
+    uint32_t value = 0;
+    int blank = !quoted && !path.len && !label.len && c->p[-1] != ',';
+    if (!blank && !is_heading(c, path, label)) {
+        uint64_t last_line = c->line;
+        c->line = first_line;
+        r = parse_label(c, label, &value);
+        if (!r)
+            r = add(c, path, value);
+        c->line = last_line;
+    }
+    if (c->p < c->end)
+        c->p++;
+    c->line++;
+    return r;
+}
+
+int mr_csv_list_parse(const char *text, size_t len, const char *base, const char *list_name,
+                      struct mr_entries *out, struct mr_error *err)
+{
+    struct parser *c = malloc(sizeof *c);
+    if (!c)
+        return mr_fail(err, -ENOMEM, "%s: no memory", list_name);
+    c->p = text;
+    c->end = text + len;
+    c->line = 1;
+    c->base = base;
+    c->base_len = strlen(base);
+    c->list_name = list_name;
+    c->out = out;
+    c->err = err;
+    if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        c->p += 3;
+    int r = 0;
+    while (!r && c->p < c->end)
+        r = parse_line(c);
+    free(c);
+    if (!r && !out->n)
+        r = mr_fail(err, -ENODATA, "%s: the list names no samples", list_name);
+    return r;
+}
+
+int mr_csv_list_load(const char *path, struct mr_entries *out, struct mr_error *err)
+{
+    struct mr_buffer text = {0};
+    char *base = NULL;
+    size_t len = 0;
+    int fd = mr_whole_file_open(path, SIZE_MAX / 4, &len);
+    int r = fd < 0 ? fd : mr_buffer_reserve(&text, len);
+    if (!r)
+        r = mr_whole_file_fill(fd, text.data, len);
+    else if (fd >= 0)
+        close(fd);
+    if (r) {
+        mr_fail(err, r, "%s: %s", path,
+                r == -ENODATA ? "the list is empty, or changed while it was read"
+                              : mr_errno_text(r));
+        goto done;
+    }
+    const char *slash = strrchr(path, '/');
+    base = strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+    r = base ? mr_csv_list_parse((const char *)text.data, len, base, path, out, err)
+             : mr_fail(err, -ENOMEM, "%s: no memory", path);
+done:
+    free(base);
+    mr_buffer_fini(&text);
+    return r;
+}

@@ -1,0 +1,78 @@
+/* batch_pool.h - the fixed set of batches that a pipeline fills and its consumer gives back.
+ *
+ * The slot is the batch: workers write a sample where the consumer will read it.  The pool's size
+ * bounds memory and is the back-pressure; its mutex is the pipeline's only one. */
+#ifndef MR_BATCH_POOL_H
+#define MR_BATCH_POOL_H
+
+#include <millrace/pipeline.h>
+
+#include "buffer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A sample that failed, noted by the worker and told to the consumer with the batch. */
+struct mr_bad_note {
+    uint64_t index;
+    unsigned slot, attempt;
+    int code;
+    const char *stage;
+};
+
+struct mr_work_batch {
+    struct mr_batch pub; /* first, so that a struct mr_batch * is one of these */
+    struct mr_batch_pool *pool;
+    atomic_uint refs;
+    atomic_uint claimed;  /* slots handed to workers; may run past pub.n */
+    atomic_uint finished; /* slots done */
+    uint64_t *index;      /* [batch] the samples that belong here, before substitution */
+    uint64_t *read_ns;    /* [batch] open to close */
+
+    struct mr_buffer slab; /* the slots */
+    struct mr_buffer *big; /* [batch] for files larger than a slot; NULL with a map */
+
+    /* Guarded by pool->mu */
+    int ready;
+    struct mr_bad_note *bad;
+    unsigned n_bad, cap_bad;
+    int failed; /* -errno: a slot could not be filled */
+    struct mr_work_batch *next_free;
+};
+
+struct mr_batch_pool {
+    pthread_mutex_t mu;
+    pthread_cond_t work; /* a batch came back, the window moved, or it is time to stop */
+    unsigned batch;
+    size_t slot_bytes; /* of the slab */
+    int whole_files;   /* no map: slots hold files and may spill into `big` */
+
+    /* Guarded by mu */
+    unsigned refs; /* the pipeline and every batch that is out */
+    unsigned n_out;
+    struct mr_work_batch *free;
+
+    atomic_size_t memory, memory_peak; /* slabs, big buffers and the workers' file buffers */
+    struct mr_work_batch *all;         /* [n] */
+    unsigned n;
+};
+
+/* `n` batches of `batch` samples.  map_bytes 0: slots hold whole files. */
+int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_batch_pool **out,
+                      struct mr_error *err);
+/* Drop the pipeline's reference; the last batch that comes back frees the pool. */
+void mr_batch_pool_unref(struct mr_batch_pool *pool);
+
+/* With pool->mu held: a free batch or NULL; giving one back. */
+struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool);
+void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
+
+/* Room for a file of `size` bytes in a slot; the first `keep` bytes of `from` are carried over if it
+ * has to be somewhere else.  NULL when there is no memory. */
+uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
+                      size_t keep, size_t *cap);
+
+/* Count memory that a buffer of a worker gained or lost. */
+void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after);
+
+#endif

@@ -1,0 +1,448 @@
+/* feed.c - struct mr_pipeline: opening, handing slots to workers, delivering batches in order.
+ *
+ * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed there,
+ * once for all slots, so the order may keep a state (a shuffle window).  Workers then claim slots
+ * with one atomic increment each.  A worker that still holds a pointer to a batch which meanwhile
+ * was finished, delivered and opened again simply claims a slot of the new contents: the fields
+ * are written before `claimed` is set back to 0 with release order.
+ *
+ * Shutdown: stopping is set, everybody is woken, workers leave after the sample they work on, and
+ * whatever they did not claim is dropped with the pool. */
+#include "feed.h"
+
+#include "clock.h"
+#include "errtext.h"
+#include "ledger.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_NS 50000000 /* how often should_stop is asked */
+
+/* ---- workers' side ---- */
+
+static void place_of(const struct mr_pipeline *p, uint64_t seq, struct mr_position *out)
+{
+    out->epoch = (p->first + seq) / p->order.n_batches;
+    out->batch = (p->first + seq) % p->order.n_batches;
+}
+
+static int may_open(const struct mr_pipeline *p)
+{
+    if (!p->begun || p->next_open == p->n_seq)
+        return 0;
+    if (p->o.prefetch == MR_NONE)
+        return p->waiting && p->next_open == p->next_out;
+    return p->next_open < p->next_out + p->window;
+}
+
+/* With the lock held: begin the next batch, if it is time. */
+static struct mr_work_batch *open_next(struct mr_pipeline *p)
+{
+    struct mr_work_batch *b = may_open(p) ? mr_batch_pool_take(p->pool) : NULL;
+    if (!b)
+        return NULL;
+    struct mr_position at;
+    place_of(p, p->next_open, &at);
+    b->pub.epoch = at.epoch;
+    b->pub.number = at.batch;
+    b->pub.n = mr_order_batch(&p->order, at.epoch, at.batch, b->index);
+    atomic_store(&b->refs, 1);
+    atomic_store(&b->finished, 0);
+    atomic_store_explicit(&b->claimed, 0, memory_order_release);
+    p->in_work[p->next_open % p->window] = b;
+    p->next_open++;
+    p->open = b;
+    if (p->n_idle)
+        pthread_cond_broadcast(&p->pool->work);
+    return b;
+}
+
+static int claim_slot(struct mr_worker *w, struct mr_task *t)
+{
+    struct mr_work_batch *b = w->batch;
+    if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
+        return 0;
+    unsigned slot = atomic_fetch_add_explicit(&b->claimed, 1, memory_order_acq_rel);
+    if (slot >= b->pub.n)
+        return 0;
+    *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
+    return 1;
+}
+
+int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
+{
+    struct mr_pipeline *p = w->p;
+    struct mr_batch_pool *pool = p->pool;
+    while (!claim_slot(w, t)) {
+        int result = 1;
+        pthread_mutex_lock(&pool->mu);
+        for (;;) {
+            if (atomic_load(&p->stopping)) {
+                result = -1;
+                break;
+            }
+            if (!p->open || atomic_load(&p->open->claimed) >= p->open->pub.n)
+                p->open = open_next(p);
+            if (p->open)
+                break;
+            if (!block) {
+                result = 0;
+                break;
+            }
+            p->n_idle++;
+            pthread_cond_wait(&pool->work, &pool->mu);
+            p->n_idle--;
+        }
+        w->batch = p->open;
+        pthread_mutex_unlock(&pool->mu);
+        if (result != 1)
+            return result;
+    }
+    return 1;
+}
+
+int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len)
+{
+    struct mr_pipeline *p = w->p;
+    struct mr_work_batch *b = t->batch;
+    struct mr_map_input in = {
+        .bytes = bytes,
+        .len = len,
+        .index = t->index,
+        .key = mr_order_key(&p->order, b->pub.epoch, b->pub.number, t->slot),
+        .label = mr_dataset_label(p->data, t->index),
+        .worker = w->number,
+    };
+    int r = p->o.map(p->o.map_ctx, &in, b->slab.data + t->slot * p->pool->slot_bytes);
+    return r < 0 ? r : 0;
+}
+
+void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len)
+{
+    struct mr_work_batch *b = t->batch;
+    b->pub.samples[t->slot] = (struct mr_sample){
+        .data = data, .len = len, .index = t->index, .label = mr_dataset_label(p->data, t->index)};
+    unsigned n = b->pub.n;
+    if (atomic_fetch_add_explicit(&b->finished, 1, memory_order_acq_rel) + 1 != n)
+        return;
+    pthread_mutex_lock(&p->pool->mu);
+    b->ready = 1;
+    if (p->waiting && p->in_work[p->next_out % p->window] == b)
+        pthread_cond_signal(&p->ready);
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
+static void *worker_main(void *arg)
+{
+    struct mr_worker *w = arg;
+    struct mr_pipeline *p = w->p;
+    struct mr_error err = {0};
+    int r = p->engine->begin(w, &err);
+    pthread_mutex_lock(&p->pool->mu);
+    p->n_started++;
+    if (r && !p->start_error.code)
+        p->start_error = err;
+    pthread_cond_signal(&p->ready);
+    pthread_mutex_unlock(&p->pool->mu);
+    if (!r)
+        p->engine->run(w);
+    return NULL;
+}
+
+/* ---- consumer's side ---- */
+
+static unsigned online_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+static void fill_in_defaults(struct mr_pipeline_opts *o)
+{
+    o->threads = o->threads ? o->threads : online_cpus();
+    o->io_depth = o->io_depth ? o->io_depth : 32;
+    o->batch = o->batch ? o->batch : 64;
+    o->prefetch = o->prefetch ? o->prefetch : 1;
+    o->hold = o->hold ? o->hold : 1;
+    o->window = o->window ? o->window : 1024;
+    o->epochs = o->epochs ? o->epochs : 1;
+    o->world = o->world ? o->world : 1;
+    o->max_file_bytes = o->max_file_bytes ? o->max_file_bytes : (uint64_t)64 << 20;
+    o->max_error_share = o->max_error_share == 0 ? 0.10 : o->max_error_share;
+}
+
+static int check(const struct mr_pipeline_opts *o, struct mr_error *err)
+{
+    if (o->rank >= o->world)
+        return mr_fail(err, -EINVAL, "shard %u/%u: ranks count from 0 to %u", o->rank, o->world,
+                       o->world - 1);
+    if (o->map && !o->map_bytes)
+        return mr_fail(err, -EINVAL, "map_bytes must say how large a mapped sample is");
+    if (o->map_without_bytes && !o->map)
+        return mr_fail(err, -EINVAL, "map_without_bytes needs a map");
+    if (o->threads > 4096 || o->io_depth > 4096 || o->batch > 1u << 24 ||
+        (o->prefetch != MR_NONE && o->prefetch > 65536) || o->hold > 65536)
+        return mr_fail(err, -EINVAL,
+                       "threads, io depth, batch, prefetch or hold beyond what makes sense");
+    return 0;
+}
+
+static int init_order(struct mr_pipeline *p, struct mr_error *err)
+{
+    const struct mr_pipeline_opts *o = &p->o;
+    struct mr_order_opts order = {
+        .n_samples = mr_dataset_size(p->data), .shuffle = o->shuffle, .window = o->window,
+        .seed = o->seed, .batch = o->batch, .rank = o->rank, .world = o->world,
+        .keep_last = o->keep_last,
+    };
+    if (!order.n_samples)
+        return mr_fail(err, -ENODATA, "the data set is empty");
+    if (mr_order_init(&p->order, &order))
+        return mr_fail(err, -ENOMEM, "no memory for a shuffle window of %u", o->window);
+    if (!p->order.n_batches)
+        return mr_fail(err, -EINVAL,
+                       "%llu samples do not fill one batch of %u for each of %u shards: take a "
+                       "smaller batch or keep the last one",
+                       (unsigned long long)order.n_samples, o->batch, o->world);
+    if (o->start.batch > p->order.n_batches)
+        return mr_fail(err, -EINVAL, "position: an epoch has %llu batches, not %llu",
+                       (unsigned long long)p->order.n_batches, (unsigned long long)o->start.batch);
+    uint64_t end;
+    if (__builtin_mul_overflow(p->order.n_batches, (uint64_t)o->epochs, &end) ||
+        __builtin_mul_overflow(p->order.n_batches, o->start.epoch, &p->first) ||
+        __builtin_add_overflow(p->first, o->start.batch, &p->first))
+        return mr_fail(err, -EOVERFLOW, "too many batches");
+    p->n_seq = p->first < end ? end - p->first : 0;
+    return 0;
+}
+
+static int start_workers(struct mr_pipeline *p, struct mr_error *err)
+{
+    unsigned n = p->o.threads;
+    int r = 0;
+    p->worker = calloc(n, sizeof *p->worker);
+    if (!p->worker)
+        return mr_fail(err, -ENOMEM, "no memory for %u workers", n);
+    p->n_workers = n;
+    for (unsigned i = 0; !r && i < n; i++) {
+        p->worker[i] = (struct mr_worker){.p = p, .number = i};
+        r = p->engine->init(&p->worker[i], err);
+    }
+    unsigned n_created = 0;
+    for (; !r && n_created < n; n_created++) {
+        r = -pthread_create(&p->worker[n_created].thread, NULL, worker_main, &p->worker[n_created]);
+        if (r) {
+            mr_fail(err, r, "cannot start worker %u: %s", n_created, mr_errno_text(r));
+            break;
+        }
+    }
+    pthread_mutex_lock(&p->pool->mu);
+    while (p->n_started < n_created)
+        pthread_cond_wait(&p->ready, &p->pool->mu);
+    pthread_mutex_unlock(&p->pool->mu);
+    for (unsigned i = n_created; i < n; i++)
+        p->engine->fini(&p->worker[i]);
+    p->n_workers = n_created;
+    if (!r && p->start_error.code)
+        r = mr_fail(err, p->start_error.code, "%s", p->start_error.text);
+    return r;
+}
+
+/* A condition variable on the clock that does not jump. */
+static void init_cond(pthread_cond_t *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
+                     struct mr_pipeline **out, struct mr_error *err)
+{
+    struct mr_pipeline *p = calloc(1, sizeof *p);
+    if (!p)
+        return mr_fail(err, -ENOMEM, "no memory");
+    init_cond(&p->ready);
+    p->data = mr_dataset_ref(data);
+    if (opts)
+        p->o = *opts;
+    fill_in_defaults(&p->o);
+    p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
+                                                                          : &mr_threads_engine;
+    int r = check(&p->o, err);
+    if (!r)
+        r = init_order(p, err);
+    if (!r) {
+        p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
+        p->in_work = calloc(p->window, sizeof *p->in_work);
+        r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
+    }
+    if (!r)
+        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch, p->o.map ? p->o.map_bytes : 0,
+                              &p->pool, err);
+    if (!r) {
+        p->begun = !p->o.start_on_next;
+        r = start_workers(p, err);
+    }
+    if (r)
+        mr_pipeline_close(p);
+    else
+        *out = p;
+    return r;
+}
+
+void mr_pipeline_close(struct mr_pipeline *p)
+{
+    if (!p)
+        return;
+    if (p->pool) {
+        pthread_mutex_lock(&p->pool->mu);
+        atomic_store(&p->stopping, 1);
+        pthread_cond_broadcast(&p->pool->work);
+        pthread_mutex_unlock(&p->pool->mu);
+    }
+    for (unsigned i = 0; i < p->n_workers; i++) {
+        pthread_join(p->worker[i].thread, NULL);
+        p->engine->fini(&p->worker[i]);
+    }
+    free(p->worker);
+    free(p->in_work);
+    mr_batch_pool_unref(p->pool);
+    mr_order_fini(&p->order);
+    mr_dataset_unref(p->data);
+    pthread_cond_destroy(&p->ready);
+    free(p);
+}
+
+static void wait_until_ready(struct mr_pipeline *p)
+{
+    struct timespec until;
+    if (!p->o.should_stop) {
+        pthread_cond_wait(&p->ready, &p->pool->mu);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += POLL_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) == 0)
+        return;
+    /* No lock is held across a callback. */
+    pthread_mutex_unlock(&p->pool->mu);
+    int stop = p->o.should_stop(p->o.should_stop_ctx);
+    pthread_mutex_lock(&p->pool->mu);
+    if (stop)
+        mr_fail(&p->error, -ECANCELED, "interrupted");
+}
+
+/* Wait for the next batch in order and take it out of the window. */
+static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
+{
+    struct mr_batch_pool *pool = p->pool;
+    pthread_mutex_lock(&pool->mu);
+    if (pool->n_out >= p->o.hold) {
+        pthread_mutex_unlock(&pool->mu);
+        return -EBUSY;
+    }
+    p->begun = p->waiting = 1;
+    struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
+    if (p->n_idle && may_open(p))
+        pthread_cond_broadcast(&pool->work);
+    while (!p->error.code && !(p->next_out < p->next_open && (*place)->ready))
+        wait_until_ready(p);
+    p->waiting = 0;
+    int r = p->error.code;
+    if (!r) {
+        *out = *place;
+        *place = NULL;
+        p->next_out++;
+        pool->n_out++;
+        pool->refs++;
+        if (p->n_idle && may_open(p))
+            pthread_cond_broadcast(&pool->work);
+    }
+    pthread_mutex_unlock(&pool->mu);
+    return r;
+}
+
+static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, uint64_t waited_ns)
+{
+    struct mr_pipeline_stats *s = &p->stats;
+    s->batches++;
+    s->samples += b->pub.n;
+    for (unsigned i = 0; i < b->pub.n; i++) {
+        s->delivered_bytes += b->pub.samples[i].len;
+        if (!p->o.map_without_bytes)
+            mr_histogram_add(&p->read_ns, b->read_ns[i]);
+    }
+    mr_histogram_add(&p->batch_ns, waited_ns);
+}
+
+int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
+{
+    if (p->error.code)
+        return p->error.code;
+    if (p->at_epoch_end) {
+        p->at_epoch_end = 0;
+        return 0;
+    }
+    if (p->next_out == p->n_seq)
+        return 0;
+    uint64_t start = mr_clock_ns();
+    struct mr_work_batch *b = NULL;
+    int r = take_ready(p, &b);
+    if (r)
+        return r;
+    r = mr_ledger_settle(p, b);
+    if (r) {
+        mr_batch_unref(&b->pub);
+        pthread_mutex_lock(&p->pool->mu);
+        p->next_out--; /* the position stays at the batch that failed */
+        pthread_mutex_unlock(&p->pool->mu);
+        return r;
+    }
+    count_batch(p, b, mr_clock_ns() - start);
+    p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
+    *out = &b->pub;
+    return 1;
+}
+
+void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out)
+{
+    place_of(p, p->next_out, out);
+}
+
+uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p)
+{
+    return p->order.n_batches;
+}
+
+static struct mr_latency latency(const struct mr_histogram *h)
+{
+    return (struct mr_latency){
+        (double)mr_histogram_at(h, 0.50) / 1e3, (double)mr_histogram_at(h, 0.99) / 1e3,
+        (double)mr_histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3};
+}
+
+void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)
+{
+    struct mr_pipeline_stats s = p->stats;
+    s.read = latency(&p->read_ns);
+    s.batch = latency(&p->batch_ns);
+    s.memory_bytes = atomic_load(&p->pool->memory);
+    s.memory_peak_bytes = atomic_load(&p->pool->memory_peak);
+    for (unsigned i = 0; i < p->pool->n; i++)
+        s.pool_bytes += p->pool->all[i].slab.cap;
+    *out = s;
+}
+
+const char *mr_pipeline_error(const struct mr_pipeline *p)
+{
+    return p->error.code ? p->error.text : "";
+}

@@ -1,0 +1,89 @@
+/* feed.h - the inside of a pipeline: what its engines share.
+ *
+ *   consumer                       workers (threads_engine.c or uring_engine.c)
+ *   mr_pipeline_next  <- ready --  claim a slot -> read -> map -> finish
+ *        |                              ^    |
+ *        `-- unref -> pool -- open -----'    `-- bad: note it, draw a substitute, try again
+ *
+ * Batches are numbered by sequence from the start position.  Sequence s may be opened when a free
+ * batch is there and s < next_out + prefetch + 1; without prefetch, when the consumer is waiting
+ * for exactly that one.
+ *
+ * Lock: pool->mu.  Claiming a slot of an open batch and finishing one are atomic counters. */
+#ifndef MR_FEED_H
+#define MR_FEED_H
+
+#include <millrace/pipeline.h>
+
+#include "batch_pool.h"
+#include "histogram.h"
+#include "order.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct mr_worker {
+    struct mr_pipeline *p;
+    pthread_t thread;
+    unsigned number;
+    struct mr_work_batch *batch; /* from which it claims */
+    void *engine;                /* what the engine keeps for this worker */
+};
+
+struct mr_pipeline {
+    struct mr_pipeline_opts o; /* defaults filled in */
+    struct mr_dataset *data;
+    struct mr_batch_pool *pool;
+    uint64_t first;  /* ordinal of sequence 0, counted over all epochs */
+    uint64_t n_seq;  /* sequences in all */
+    uint64_t window; /* batches begun and not yet delivered, at the most */
+    pthread_cond_t ready;
+    atomic_int stopping;
+
+    /* Guarded by pool->mu */
+    struct mr_order order;
+    uint64_t next_open, next_out;
+    struct mr_work_batch *open;     /* has unclaimed slots, or NULL */
+    struct mr_work_batch **in_work; /* [window], by sequence % window */
+    int begun, waiting;
+    unsigned n_idle;    /* workers that wait for work */
+    unsigned n_started; /* workers whose begin has returned */
+    struct mr_error start_error;
+
+    const struct mr_engine_ops *engine;
+    struct mr_worker *worker; /* [n_workers] */
+    unsigned n_workers;
+
+    /* Consumer's thread only */
+    int at_epoch_end;
+    struct mr_error error;
+    struct mr_pipeline_stats stats;
+    struct mr_histogram read_ns, batch_ns;
+    uint64_t n_bad;
+};
+
+/* One slot to be filled. */
+struct mr_task {
+    struct mr_work_batch *batch;
+    unsigned slot, attempt;
+    uint64_t index; /* the sample that is tried now */
+};
+
+/* 1 = *t is claimed; 0 = nothing to do now (only when !block); -1 = stop. */
+int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
+/* The slot is filled with `len` bytes at `data`, or given up. */
+void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len);
+/* Run the user's map on the bytes of a file: 0 or -errno. */
+int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);
+
+/* An engine. */
+struct mr_engine_ops {
+    int (*init)(struct mr_worker *w, struct mr_error *err);  /* in the opener's thread */
+    int (*begin)(struct mr_worker *w, struct mr_error *err); /* in the worker's own thread */
+    void (*run)(struct mr_worker *w);                        /* until there is no more to do */
+    void (*fini)(struct mr_worker *w);                       /* also after a failed init */
+};
+extern const struct mr_engine_ops mr_threads_engine, mr_uring_engine;
+
+#endif

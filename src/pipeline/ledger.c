@@ -1,0 +1,193 @@
+/* ledger.c - see ledger.h.
+ *
+ * Workers note failures in the batch; the consumer settles a batch when it is delivered, in the order
+ * of slots and attempts.  So the ledger, the counts and the moment at which the budget is spent
+ * are the same for any number of threads. */
+#include "ledger.h"
+
+#include "errtext.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum reason {
+    R_MISSING, R_PERMISSION, R_DIRECTORY, R_NOT_A_FILE, R_EMPTY, R_TOO_LARGE, R_TRUNCATED,
+    R_IO_ERROR, R_CORRUPT, R_UNSUPPORTED, R_OTHER, N_REASONS
+};
+_Static_assert(N_REASONS < MR_N_REASONS, "room for the closing NULL");
+
+static const char *const reason_name[N_REASONS] = {
+    [R_MISSING] = "missing",       [R_PERMISSION] = "permission",   [R_DIRECTORY] = "directory",
+    [R_NOT_A_FILE] = "not a file", [R_EMPTY] = "empty",             [R_TOO_LARGE] = "too large",
+    [R_TRUNCATED] = "truncated",   [R_IO_ERROR] = "I/O error",      [R_CORRUPT] = "corrupt",
+    [R_UNSUPPORTED] = "unsupported", [R_OTHER] = "other",
+};
+
+static enum reason reason_of(const char *stage, int code)
+{
+    int opening = !strcmp(stage, "open");
+    switch (-code) {
+    case ENOENT:
+    case ENOTDIR:
+        return R_MISSING;
+    case EACCES:
+    case EPERM:
+        return R_PERMISSION;
+    case EISDIR:
+        return R_DIRECTORY;
+    case EINVAL:
+    case ENXIO:
+        return opening ? R_NOT_A_FILE : R_OTHER;
+    case ENODATA:
+        return opening ? R_EMPTY : R_TRUNCATED;
+    case EFBIG:
+        return R_TOO_LARGE;
+    case EIO:
+        return R_IO_ERROR;
+    case EBADMSG:
+        return R_CORRUPT;
+    case ENOTSUP:
+        return R_UNSUPPORTED;
+    }
+    return R_OTHER;
+}
+
+int mr_ledger_is_ours(int code)
+{
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+}
+
+static int append(struct mr_work_batch *b, struct mr_bad_note note)
+{
+    if (b->n_bad == b->cap_bad) {
+        unsigned cap = b->cap_bad ? 2 * b->cap_bad : 16;
+        struct mr_bad_note *p = realloc(b->bad, cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        b->bad = p;
+        b->cap_bad = cap;
+    }
+    b->bad[b->n_bad++] = note;
+    return 0;
+}
+
+int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code)
+{
+    struct mr_work_batch *b = t->batch;
+    struct mr_bad_note note = {t->index, t->slot, t->attempt, code, stage};
+    int dead = p->o.on_error_policy == MR_ON_ERROR_FAIL || t->attempt + 1 >= MR_MAX_ATTEMPTS;
+    pthread_mutex_lock(&p->pool->mu);
+    int r = append(b, note);
+    if (r || dead)
+        b->failed = r ? r : code;
+    pthread_mutex_unlock(&p->pool->mu);
+    if (r || dead)
+        return r ? r : code;
+    t->attempt++;
+    t->index = mr_order_substitute(&p->order, b->pub.epoch, b->pub.number, t->slot, t->attempt);
+    return 0;
+}
+
+void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, int code)
+{
+    pthread_mutex_lock(&p->pool->mu);
+    append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, "open"});
+    t->batch->failed = code;
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    const struct mr_bad_note *x = a, *y = b;
+    return x->slot != y->slot ? (x->slot < y->slot ? -1 : 1)
+                              : (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+static void name_sample(struct mr_pipeline *p, uint64_t index, char *buf, size_t cap)
+{
+    if (mr_dataset_path(p->data, index, buf, cap) < 0)
+        snprintf(buf, cap, "sample %llu", (unsigned long long)index);
+}
+
+static void report(struct mr_pipeline *p, struct mr_work_batch *b, const struct mr_bad_note *note,
+                   enum reason reason, int filled)
+{
+    char path[PATH_MAX], substitute[PATH_MAX];
+    if (!p->o.on_error)
+        return;
+    name_sample(p, note->index, path, sizeof path);
+    name_sample(p, b->pub.samples[note->slot].index, substitute, sizeof substitute);
+    struct mr_bad_sample bad = {
+        .epoch = b->pub.epoch, .batch = b->pub.number, .index = note->index,
+        .slot = note->slot, .attempt = note->attempt, .path = path, .stage = note->stage,
+        .reason = reason_name[reason], .code = note->code,
+        .substitute = filled ? substitute : NULL,
+    };
+    p->o.on_error(p->o.on_error_ctx, &bad);
+}
+
+static void count(struct mr_pipeline_stats *s, enum reason reason)
+{
+    unsigned i = 0;
+    while (s->errors[i].reason && s->errors[i].reason != reason_name[reason])
+        i++;
+    s->errors[i].reason = reason_name[reason];
+    s->errors[i].n++;
+}
+
+/* Bad samples that may have been seen when `n` samples have been delivered. */
+static double allowance(const struct mr_pipeline *p, uint64_t n)
+{
+    if (p->o.max_error_count)
+        return (double)p->o.max_error_count;
+    uint64_t floor = p->order.n_shard < 1000 ? p->order.n_shard : 1000;
+    return p->o.max_error_share < 0 ? 0 : p->o.max_error_share * (double)(n > floor ? n : floor);
+}
+
+static int fail_with(struct mr_pipeline *p, const struct mr_work_batch *b, int code,
+                     const struct mr_bad_note *last, const char *why)
+{
+    char path[PATH_MAX];
+    name_sample(p, last->index, path, sizeof path);
+    return mr_fail(&p->error, code, "%s%s (%s: %s); epoch %llu, batch %llu", why, path, last->stage,
+                   mr_errno_text(last->code), (unsigned long long)b->pub.epoch,
+                   (unsigned long long)b->pub.number);
+}
+
+int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
+{
+    /* The batch is finished, so its workers are through with it and no lock is needed. */
+    if (!b->n_bad)
+        return b->failed ? mr_fail(&p->error, b->failed, "no memory to note a bad sample") : 0;
+    qsort(b->bad, b->n_bad, sizeof *b->bad, by_slot);
+    const struct mr_bad_note *culprit = NULL;
+    for (unsigned i = 0; i < b->n_bad; i++) {
+        const struct mr_bad_note *note = &b->bad[i];
+        enum reason reason = reason_of(note->stage, note->code);
+        int last = i + 1 == b->n_bad || b->bad[i + 1].slot != note->slot;
+        int filled = b->pub.samples[note->slot].data != NULL;
+        report(p, b, note, reason, filled);
+        count(&p->stats, reason);
+        p->stats.replaced += last && filled;
+        p->n_bad++;
+        if (last && !filled && !culprit)
+            culprit = note;
+    }
+    if (b->failed && culprit && mr_ledger_is_ours(b->failed))
+        return fail_with(p, b, b->failed, culprit, "cannot go on at ");
+    if (b->failed && culprit)
+        return fail_with(p, b, b->failed, culprit,
+                         p->o.on_error_policy == MR_ON_ERROR_FAIL
+                             ? "bad sample "
+                             : "no readable substitute found; the last tried was ");
+    uint64_t seen = p->stats.samples + b->pub.n;
+    if ((double)p->n_bad <= allowance(p, seen))
+        return 0;
+    char why[160];
+    snprintf(why, sizeof why,
+             "too many bad samples: %llu among the first %llu (--max-errors); the last was ",
+             (unsigned long long)p->n_bad, (unsigned long long)seen);
+    return fail_with(p, b, -EBADMSG, &b->bad[b->n_bad - 1], why);
+}

@@ -1,0 +1,144 @@
+/* threads_engine.c - the reference engine: each worker takes a slot, opens, reads and closes its file,
+ * maps it, and takes the next.  What the original study measured, and the fallback where io_uring
+ * is not to be had.
+ *
+ * A worker has one file open at a time.  When descriptors or memory run out, that says nothing about
+ * the sample; others will give theirs back, so the worker waits a moment and tries again, and the
+ * run fails only if that goes on for about a second. */
+#include "feed.h"
+
+#include "clock.h"
+#include "errtext.h"
+#include "ledger.h"
+#include "whole_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONGEST_WAIT_NS 512000000 /* doubled from 1 ms: a second in all */
+
+struct reader {
+    struct mr_buffer file; /* the bytes that a map is given */
+    char path[PATH_MAX];
+};
+
+static int init(struct mr_worker *w, struct mr_error *err)
+{
+    w->engine = calloc(1, sizeof(struct reader));
+    return w->engine ? 0 : mr_fail(err, -ENOMEM, "no memory for a worker");
+}
+
+static void fini(struct mr_worker *w)
+{
+    struct reader *r = w->engine;
+    if (r)
+        mr_buffer_fini(&r->file);
+    free(r);
+    w->engine = NULL;
+}
+
+/* Where `size` bytes of the sample go: its slot, or this worker's buffer when there is a map. */
+static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
+{
+    struct mr_pipeline *p = w->p;
+    struct reader *r = w->engine;
+    size_t cap, before = r->file.cap;
+    if (p->pool->whole_files)
+        return mr_slot_room(t->batch, t->slot, size, NULL, 0, &cap);
+    if (mr_buffer_reserve(&r->file, size))
+        return NULL;
+    mr_batch_pool_count(p->pool, before, r->file.cap);
+    return r->file.data;
+}
+
+static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
+                     const char **stage)
+{
+    struct mr_pipeline *p = w->p;
+    struct reader *r = w->engine;
+    *stage = "open";
+    int code = mr_dataset_path(p->data, t->index, r->path, sizeof r->path);
+    if (code < 0)
+        return code;
+    uint64_t start = mr_clock_ns();
+    int fd = mr_whole_file_open(r->path, p->o.max_file_bytes, len);
+    if (fd < 0)
+        return fd;
+    *data = room(w, t, *len);
+    if (!*data) {
+        close(fd);
+        return -ENOMEM;
+    }
+    *stage = "read";
+    code = mr_whole_file_fill(fd, *data, *len);
+    t->batch->read_ns[t->slot] = mr_clock_ns() - start;
+    return code;
+}
+
+/* Read and map one sample; 0 with the slot's contents in *data and *len. */
+static int fill(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
+                const char **stage)
+{
+    struct mr_pipeline *p = w->p;
+    *data = NULL;
+    *len = 0;
+    int code = p->o.map_without_bytes ? 0 : read_file(w, t, data, len, stage);
+    if (code || !p->o.map)
+        return code;
+    *stage = "map";
+    code = mr_feed_map(w, t, *data, *len);
+    *data = t->batch->slab.data + t->slot * p->pool->slot_bytes;
+    *len = p->pool->slot_bytes;
+    return code;
+}
+
+/* Sleep, longer each time; 0 when it has been long enough. */
+static int wait_a_moment(struct mr_pipeline *p, uint64_t *pause_ns)
+{
+    if (*pause_ns > LONGEST_WAIT_NS || atomic_load(&p->stopping))
+        return 0;
+    struct timespec pause = {.tv_nsec = (long)*pause_ns};
+    nanosleep(&pause, NULL);
+    *pause_ns *= 2;
+    return 1;
+}
+
+static void work_on(struct mr_worker *w, struct mr_task *t)
+{
+    uint64_t pause_ns = 1000000;
+    uint8_t *data;
+    size_t len;
+    const char *stage = "map";
+    for (;;) {
+        int code = fill(w, t, &data, &len, &stage);
+        if (!code)
+            break;
+        data = NULL;
+        if (!mr_ledger_is_ours(code)) {
+            if (mr_ledger_note(w->p, t, stage, code))
+                break;
+        } else if (!wait_a_moment(w->p, &pause_ns)) {
+            mr_ledger_give_up(w->p, t, code);
+            break;
+        }
+    }
+    mr_feed_finish(w->p, t, data, len);
+}
+
+static int begin(struct mr_worker *w, struct mr_error *err)
+{
+    (void)w;
+    (void)err;
+    return 0;
+}
+
+static void run(struct mr_worker *w)
+{
+    struct mr_task t;
+    while (mr_feed_claim(w, 1, &t) == 1)
+        work_on(w, &t);
+}
+
+const struct mr_engine_ops mr_threads_engine = {init, begin, run, fini};

@@ -1,0 +1,235 @@
+/* uring_engine.c - each worker keeps its share of the I/O depth under way in a ring of its own.
+ *
+ *     claim slots while the ring has room -> submit -> wait for completions -> map -> finish
+ *
+ * A ring per worker needs no hand-over between threads: a file is read, mapped and finished where it
+ * was claimed, and cached files, which io_uring copies in the submitting thread, are copied by all
+ * workers at once.  Before each map the free places are refilled and submitted, so that the device
+ * stays busy while the worker computes.
+ *
+ * Without a map a file is read straight into its slot; with one, into the flight's own buffer. */
+#include "feed.h"
+
+#include "clock.h"
+#include "errtext.h"
+#include "ledger.h"
+#include "uring_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_ROOM ((size_t)256 << 10)
+
+struct flight { /* one file under way */
+    struct mr_uring_op op;
+    struct mr_task task;
+    struct mr_buffer file; /* with a map */
+    uint64_t start_ns;
+    struct flight *next_free;
+    char path[PATH_MAX];
+};
+
+struct rings {
+    struct mr_uring_reader *reader;
+    unsigned depth, n_under_way;
+    struct flight *flight, *free;
+    struct mr_uring_op **done; /* [depth] */
+};
+
+static void fini(struct mr_worker *w)
+{
+    struct rings *r = w->engine;
+    if (!r)
+        return;
+    mr_uring_reader_close(r->reader);
+    for (unsigned i = 0; r->flight && i < r->depth; i++)
+        mr_buffer_fini(&r->flight[i].file);
+    free(r->flight);
+    free(r->done);
+    free(r);
+    w->engine = NULL;
+}
+
+static int init(struct mr_worker *w, struct mr_error *err)
+{
+    struct mr_pipeline *p = w->p;
+    struct rings *r = calloc(1, sizeof *r);
+    if (!r)
+        return mr_fail(err, -ENOMEM, "no memory for a worker");
+    w->engine = r;
+    r->depth = (p->o.io_depth + p->n_workers - 1 - w->number) / p->n_workers;
+    if (!r->depth)
+        r->depth = 1;
+    r->flight = calloc(r->depth, sizeof *r->flight);
+    r->done = calloc(r->depth, sizeof *r->done);
+    if (!r->flight || !r->done)
+        return mr_fail(err, -ENOMEM, "no memory for a worker");
+    for (unsigned i = 0; i < r->depth; i++) {
+        struct flight *f = &r->flight[i];
+        f->next_free = r->free;
+        r->free = f;
+        if (p->pool->whole_files || p->o.map_without_bytes)
+            continue;
+        if (mr_buffer_reserve(&f->file, FIRST_ROOM))
+            return mr_fail(err, -ENOMEM, "no memory for %u file buffers", r->depth);
+        mr_buffer_prefault(&f->file);
+        mr_batch_pool_count(p->pool, 0, f->file.cap);
+    }
+    return 0;
+}
+
+/* Room for `size` bytes, keeping what has been read; 0 or -ENOMEM. */
+static int make_room(struct mr_worker *w, struct flight *f, size_t size)
+{
+    struct mr_pipeline *p = w->p;
+    if (p->pool->whole_files) {
+        size_t cap;
+        uint8_t *at = mr_slot_room(f->task.batch, f->task.slot, size, f->op.buf, f->op.have, &cap);
+        if (!at)
+            return -ENOMEM;
+        f->op.buf = at;
+        f->op.cap = cap;
+        return 0;
+    }
+    size_t before = f->file.cap;
+    if (mr_buffer_reserve(&f->file, size))
+        return -ENOMEM;
+    mr_batch_pool_count(p->pool, before, f->file.cap);
+    f->op.buf = f->file.data;
+    f->op.cap = f->file.cap;
+    return 0;
+}
+
+static void land(struct mr_worker *w, struct flight *f, uint8_t *data, size_t len)
+{
+    struct rings *r = w->engine;
+    mr_feed_finish(w->p, &f->task, data, len);
+    f->next_free = r->free;
+    r->free = f;
+}
+
+/* Begin to read the sample that the task names now, or give the slot up. */
+static void take_off(struct mr_worker *w, struct flight *f)
+{
+    struct rings *r = w->engine;
+    struct mr_pipeline *p = w->p;
+    int code;
+    f->start_ns = mr_clock_ns();
+    f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
+    while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
+        if (mr_ledger_note(p, &f->task, "open", code)) {
+            land(w, f, NULL, 0);
+            return;
+        }
+    make_room(w, f, 1);
+    mr_uring_reader_start(r->reader, &f->op);
+    r->n_under_way++;
+}
+
+/* Claim slots for the free flights; blocks only when nothing is under way.  -1 = stop. */
+static int refill(struct mr_worker *w)
+{
+    struct rings *r = w->engine;
+    while (r->free) {
+        struct flight *f = r->free;
+        int claimed = mr_feed_claim(w, r->n_under_way == 0, &f->task);
+        if (claimed != 1)
+            return claimed;
+        r->free = f->next_free;
+        take_off(w, f);
+    }
+    return 0;
+}
+
+static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *stage, int code)
+{
+    if (mr_ledger_is_ours(code)) {
+        mr_ledger_give_up(w->p, &f->task, code);
+        land(w, f, NULL, 0);
+    } else if (mr_ledger_note(w->p, &f->task, stage, code)) {
+        land(w, f, NULL, 0);
+    } else {
+        take_off(w, f);
+    }
+}
+
+/* A file has arrived (or not). */
+static void arrive(struct mr_worker *w, struct flight *f)
+{
+    struct mr_pipeline *p = w->p;
+    struct rings *r = w->engine;
+    struct mr_uring_op *op = &f->op;
+    r->n_under_way--;
+    if (op->result < 0) {
+        retry_or_give_up(w, f, op->stage, op->result);
+    } else if (op->result == 1) {
+        if (make_room(w, f, op->size)) {
+            retry_or_give_up(w, f, "read", -ENOMEM);
+            return;
+        }
+        mr_uring_reader_start(r->reader, op);
+        r->n_under_way++;
+    } else {
+        f->task.batch->read_ns[f->task.slot] = mr_clock_ns() - f->start_ns;
+        uint8_t *data = op->buf;
+        size_t len = op->size;
+        if (p->o.map) {
+            int code = mr_feed_map(w, &f->task, data, len);
+            if (code) {
+                retry_or_give_up(w, f, "map", code);
+                return;
+            }
+            data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
+            len = p->pool->slot_bytes;
+        }
+        land(w, f, data, len);
+    }
+}
+
+/* The ring itself failed: nothing more will arrive, so every slot that waits for it is given up. */
+static void give_all_up(struct mr_worker *w, int code)
+{
+    struct rings *r = w->engine;
+    for (unsigned i = 0; i < r->depth; i++) {
+        struct flight *f = &r->flight[i];
+        if (f->op.n_pending) {
+            mr_ledger_give_up(w->p, &f->task, code);
+            mr_feed_finish(w->p, &f->task, NULL, 0);
+        }
+    }
+}
+
+/* A ring belongs to the thread that made it. */
+static int begin(struct mr_worker *w, struct mr_error *err)
+{
+    struct rings *r = w->engine;
+    return mr_uring_reader_open(r->depth, &r->reader, err);
+}
+
+static void run(struct mr_worker *w)
+{
+    struct rings *r = w->engine;
+    for (;;) {
+        int stop = refill(w) < 0;
+        if (!r->n_under_way) {
+            if (stop)
+                return;
+            continue;
+        }
+        int n = mr_uring_reader_wait(r->reader, r->done, r->depth);
+        if (n < 0) {
+            give_all_up(w, n);
+            return;
+        }
+        for (int i = 0; i < n; i++) {
+            arrive(w, (struct flight *)r->done[i]);
+            /* Before the next map, hand the kernel what there is to do. */
+            if (w->p->o.map && i + 1 < n && !stop && r->n_under_way) {
+                stop = refill(w) < 0;
+                mr_uring_reader_submit(r->reader);
+            }
+        }
+    }
+}
+
+const struct mr_engine_ops mr_uring_engine = {init, begin, run, fini};

@@ -1,0 +1,38 @@
+/* uring_absent.c - takes the place of uring_reader.c in builds without liburing. */
+#include "uring_reader.h"
+
+#include "errtext.h"
+
+#include <errno.h>
+
+int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err)
+{
+    (void)depth;
+    (void)out;
+    return mr_fail(err, -ENOTSUP, "io_uring: this build has no liburing; use the threads engine");
+}
+
+void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    (void)r;
+    (void)op;
+}
+
+int mr_uring_reader_submit(struct mr_uring_reader *r)
+{
+    (void)r;
+    return -ENOTSUP;
+}
+
+int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max)
+{
+    (void)r;
+    (void)done;
+    (void)max;
+    return -ENOTSUP;
+}
+
+void mr_uring_reader_close(struct mr_uring_reader *r)
+{
+    (void)r;
+}

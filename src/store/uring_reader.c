@@ -1,0 +1,228 @@
+/* uring_reader.c - open, read and close of a file as one chain of linked io_uring requests.
+ *
+ *     openat -> slot s of the ring's own file table      IOSQE_IO_LINK: if it fails, the rest is
+ *     read   <- slot s                                    cancelled
+ *     close  slot s                                       IOSQE_IO_HARDLINK on the read: the close
+ *                                                         runs also after a short or failed read
+ *
+ * The descriptor lives in the ring's table and never in the process's, so the three can be queued
+ * before the open has run, and RLIMIT_NOFILE is not consumed.  Slot s belongs to one op at a time
+ * and is free again when all three completions have arrived: a chain cannot leak a descriptor.
+ *
+ * The read asks for as much as the buffer holds.  How long the file is supposed to be is asked
+ * afterwards (statx by path: the inode is in memory then, so it costs no I/O), and the bytes must
+ * match, as in whole_file.c.  A file larger than the buffer is reported to the caller, who makes
+ * room and starts the op again: the part that is there is kept.
+ *
+ * Files are opened with O_NONBLOCK so that a pipe in the data set blocks nobody.  File systems without
+ * non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a regular file
+ * makes this reader open without the flag from there on.
+ *
+ * user_data of a request = address of its op | which of the three it is (ops are 8-byte aligned). */
+#include "uring_reader.h"
+
+#include "errtext.h"
+#include "whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum part { PART_OPEN, PART_READ, PART_CLOSE, N_PARTS };
+
+/* One read may ask for this much; the kernel cuts larger ones anyway. */
+#define MAX_READ 0x7ffff000u
+
+struct mr_uring_reader {
+    struct io_uring ring;
+    int open_flags;
+    unsigned n_free;
+    unsigned free_slot[]; /* [depth], the first n_free are free */
+};
+
+/* The newest set-up that this kernel takes: completions are handled in the submitting thread only
+ * when it asks for them, which saves interrupts; then without. */
+static int init_ring(struct io_uring *ring, unsigned entries)
+{
+    static const unsigned flags[] = {
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+        IORING_SETUP_COOP_TASKRUN,
+        0,
+    };
+    int r = -EINVAL;
+    for (unsigned i = 0; i < sizeof flags / sizeof *flags && r == -EINVAL; i++)
+        r = io_uring_queue_init(entries, ring, flags[i]);
+    return r;
+}
+
+/* Chains that read from a slot opened by the same chain need Linux 5.19 or so; there is no flag to
+ * ask for, hence a trial with a file that is always there: our own program. */
+static int trial(struct mr_uring_reader *r)
+{
+    uint8_t bytes[64];
+    struct mr_uring_op op = {.path = "/proc/self/exe", .buf = bytes, .cap = sizeof bytes, .max = 1};
+    struct mr_uring_op *done;
+    mr_uring_reader_start(r, &op);
+    int n = mr_uring_reader_wait(r, &done, 1);
+    r->open_flags = O_RDONLY | O_NONBLOCK;
+    return n < 0 ? n : op.open_res < 0 ? op.open_res : op.read_res < 0 ? op.read_res : 0;
+}
+
+int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err)
+{
+    struct mr_uring_reader *r = malloc(sizeof *r + depth * sizeof *r->free_slot);
+    if (!r)
+        return mr_fail(err, -ENOMEM, "io_uring: no memory");
+    r->n_free = depth;
+    r->open_flags = O_RDONLY | O_NONBLOCK;
+    for (unsigned i = 0; i < depth; i++)
+        r->free_slot[i] = i;
+    int code = init_ring(&r->ring, depth * N_PARTS);
+    if (code) {
+        free(r);
+        if (code == -EMFILE || code == -ENFILE || code == -ENOMEM)
+            return mr_fail(err, code, "io_uring: cannot create a ring: %s", mr_errno_text(code));
+        return mr_fail(err, -ENOTSUP, "io_uring is not available here (%s); use the threads engine",
+                       mr_errno_text(code));
+    }
+    code = io_uring_register_files_sparse(&r->ring, depth);
+    if (code) {
+        mr_fail(err, code, "io_uring: cannot register %u files: %s (ulimit -n)", depth,
+                mr_errno_text(code));
+        goto failed;
+    }
+    /* Opening a cold file blocks in a kernel worker; let as many block as there are files. */
+    unsigned workers[2] = {depth, depth};
+    io_uring_register_iowq_max_workers(&r->ring, workers);
+    code = trial(r);
+    if (code) {
+        mr_fail(err, -ENOTSUP, "io_uring: this kernel cannot chain open and read (%s)",
+                mr_errno_text(code));
+        code = -ENOTSUP;
+        goto failed;
+    }
+    *out = r;
+    return 0;
+failed:
+    io_uring_queue_exit(&r->ring);
+    free(r);
+    return code;
+}
+
+static void tag(struct io_uring_sqe *sqe, struct mr_uring_op *op, enum part part, unsigned flags)
+{
+    io_uring_sqe_set_data64(sqe, (uintptr_t)op | part);
+    sqe->flags |= flags;
+}
+
+void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    op->slot = r->free_slot[--r->n_free];
+    op->n_pending = N_PARTS;
+    size_t room = op->cap - op->have;
+
+    /* The ring has room for depth chains, and no more are ever queued: sqe is never NULL. */
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+    io_uring_prep_openat_direct(sqe, AT_FDCWD, op->path, r->open_flags, 0, op->slot);
+    tag(sqe, op, PART_OPEN, IOSQE_IO_LINK);
+
+    sqe = io_uring_get_sqe(&r->ring);
+    io_uring_prep_read(sqe, (int)op->slot, op->buf + op->have,
+                       room > MAX_READ ? MAX_READ : (unsigned)room, op->have);
+    tag(sqe, op, PART_READ, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
+
+    sqe = io_uring_get_sqe(&r->ring);
+    io_uring_prep_close_direct(sqe, op->slot);
+    tag(sqe, op, PART_CLOSE, 0);
+}
+
+int mr_uring_reader_submit(struct mr_uring_reader *r)
+{
+    int n;
+    do
+        n = io_uring_submit(&r->ring);
+    while (n == -EINTR);
+    return n < 0 && n != -EAGAIN && n != -EBUSY ? n : 0;
+}
+
+static int fail(struct mr_uring_op *op, const char *stage, int code)
+{
+    op->stage = stage;
+    return code;
+}
+
+/* All three parts are through: what came of the file?  Returns op->result, or 2 = read on. */
+static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    if (op->open_res < 0)
+        return op->open_res == -EINTR || op->open_res == -EAGAIN ? 2 : fail(op, "open", op->open_res);
+    if (op->read_res < 0 && op->read_res != -EINTR && op->read_res != -EAGAIN) {
+        int code = op->read_res;
+        return fail(op, code == -EISDIR ? "open" : "read", code);
+    }
+    struct statx st;
+    if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE, &st))
+        return fail(op, "open", -errno);
+    int code = mr_whole_file_allowed(st.stx_mode, st.stx_size, op->max);
+    if (code)
+        return fail(op, "open", code);
+    if (op->read_res == -EAGAIN)
+        r->open_flags &= ~O_NONBLOCK;
+    if (op->read_res < 0)
+        return 2;
+    op->have += (size_t)op->read_res;
+    op->size = st.stx_size;
+    if (op->have == op->size)
+        return 0;
+    if (op->have < op->size && op->read_res > 0)
+        return op->have == op->cap ? 1 : 2;
+    return fail(op, "read", -ENODATA);
+}
+
+static void finish_part(struct mr_uring_reader *r, const struct io_uring_cqe *cqe,
+                        struct mr_uring_op **op)
+{
+    uintptr_t data = (uintptr_t)io_uring_cqe_get_data64(cqe);
+    *op = (struct mr_uring_op *)(data & ~(uintptr_t)7);
+    enum part part = data & 7;
+    if (part == PART_OPEN)
+        (*op)->open_res = cqe->res;
+    else if (part == PART_READ)
+        (*op)->read_res = cqe->res;
+    if (--(*op)->n_pending == 0)
+        r->free_slot[r->n_free++] = (*op)->slot;
+}
+
+int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max)
+{
+    unsigned n_done = 0;
+    while (!n_done) {
+        int code = io_uring_submit_and_wait(&r->ring, 1);
+        if (code < 0 && code != -EINTR && code != -EAGAIN && code != -EBUSY)
+            return code;
+        struct io_uring_cqe *cqe;
+        while (n_done < max && io_uring_peek_cqe(&r->ring, &cqe) == 0) {
+            struct mr_uring_op *op;
+            finish_part(r, cqe, &op);
+            io_uring_cqe_seen(&r->ring, cqe);
+            if (op->n_pending)
+                continue;
+            op->result = judge(r, op);
+            if (op->result == 2)
+                mr_uring_reader_start(r, op);
+            else
+                done[n_done++] = op;
+        }
+    }
+    return (int)n_done;
+}
+
+void mr_uring_reader_close(struct mr_uring_reader *r)
+{
+    if (!r)
+        return;
+    io_uring_queue_exit(&r->ring);
+    free(r);
+}

@@ -1,0 +1,43 @@
+/* uring_reader.h - many whole-file reads under way at once in one thread, by io_uring.
+ *
+ * Lifetime: open -> (start* submit wait*)* -> close.  One thread per reader. */
+#ifndef MR_URING_READER_H
+#define MR_URING_READER_H
+
+#include <millrace/api.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct mr_uring_reader;
+
+/* One file being read.  The caller owns it and fills the first part; it must stay in place from
+ * start until wait returns it. */
+struct mr_uring_op {
+    const char *path; /* borrows until done */
+    uint8_t *buf;     /* where byte `have` of the file goes is buf + have */
+    size_t cap, have; /* `have` bytes are there already */
+    uint64_t max;     /* largest size allowed */
+
+    /* When done: */
+    int result;        /* 0, -errno, or 1: the file has `size` bytes, more than `cap`: make room and
+                        * start again */
+    size_t size;       /* when result >= 0 */
+    const char *stage; /* when result < 0: "open" or "read" */
+
+    /* Private */
+    unsigned slot, n_pending;
+    int open_res, read_res;
+};
+
+/* A ring for up to `depth` files. -ENOTSUP when io_uring is switched off, too old or not built in. */
+int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err);
+/* Queue a file; never more than `depth` at once.  The kernel sees it at the next submit or wait. */
+void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
+int mr_uring_reader_submit(struct mr_uring_reader *r);
+/* Submit, wait for one or more to finish, store up to `max` of them: their number, or -errno. */
+int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max);
+/* Nothing may be under way. */
+void mr_uring_reader_close(struct mr_uring_reader *r);
+
+#endif
