@@ -74,24 +74,24 @@ struct mr_pipeline_opts { /* zero means default */
     unsigned hold;     /* batches that the consumer may hold at once; 0 = 1 */
 
     enum mr_shuffle shuffle;
-    unsigned window;           /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
-    uint64_t seed;             /* any value, 0 included */
-    unsigned epochs;           /* 0 = 1 */
-    unsigned rank, world;      /* shard `rank` of `world`; world 0 = 1 */
-    int keep_last;             /* deliver the last, short batch too */
-    struct mr_position start;  /* resume here */
-    int start_on_next;         /* workers begin at the first mr_pipeline_next, not at open */
+    unsigned window;          /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
+    uint64_t seed;            /* any value, 0 included */
+    unsigned epochs;          /* 0 = 1 */
+    unsigned rank, world;     /* shard `rank` of `world`; world 0 = 1 */
+    int keep_last;            /* deliver the last, short batch too */
+    struct mr_position start; /* resume here */
+    int start_on_next;        /* workers begin at the first mr_pipeline_next, not at open */
 
-    mr_map_fn *map;            /* NULL = the bytes of the file are the sample */
+    mr_map_fn *map; /* NULL = the bytes of the file are the sample */
     void *map_ctx;
-    size_t map_bytes;          /* size of a slot that `map` fills */
-    int map_without_bytes;     /* do not read the file; `map` makes the sample */
-    uint64_t max_file_bytes;   /* larger files are bad samples; 0 = 64 MiB */
+    size_t map_bytes;        /* size of a slot that `map` fills */
+    int map_without_bytes;   /* do not read the file; `map` makes the sample */
+    uint64_t max_file_bytes; /* larger files are bad samples; 0 = 64 MiB */
 
     enum mr_on_error on_error_policy;
-    double max_error_share;    /* bad samples allowed among those delivered (or the first 1,000, or
-                                * the shard, if that is more); 0 = 0.10, negative = none */
-    uint64_t max_error_count;  /* not 0: this many are allowed, whatever the share */
+    double max_error_share;   /* bad samples allowed among those delivered (or the first 1,000, or
+                               * the shard, if that is more); 0 = 0.10, negative = none */
+    uint64_t max_error_count; /* not 0: this many are allowed, whatever the share */
     /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
     void *on_error_ctx;
@@ -140,7 +140,8 @@ struct mr_pipeline_stats {
 MR_API int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
                             struct mr_pipeline **out, struct mr_error *err);
 /* Wait for a batch: 1 = returns a reference in *out, 0 = end of an epoch (the next call begins the
- * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held. */
+ * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held.
+ */
 MR_API int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out);
 /* Which batch the next call delivers: store it, and open with .start set to it. */
 MR_API void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out);

@@ -31,9 +31,9 @@ int mr_buffer_reserve(struct mr_buffer *b, size_t size)
     if (b->cap && cap < b->cap + b->cap / 2)
         cap = b->cap + b->cap / 2;
     cap = page_round(cap);
-    void *data = b->data ? mremap(b->data, b->cap, cap, MREMAP_MAYMOVE)
-                         : mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                -1, 0);
+    void *data = b->data
+                     ? mremap(b->data, b->cap, cap, MREMAP_MAYMOVE)
+                     : mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return -ENOMEM;
     if (cap >= HUGE_FROM)

@@ -1,5 +1,5 @@
-/* digest.c - four lanes of multiply-and-rotate over 32-byte blocks, so that hashing a batch keeps up
- * with reading it.  Words are taken as little-endian whatever the machine.  A last block shorter
+/* digest.c - four lanes of multiply-and-rotate over 32-byte blocks, so that hashing a batch keeps
+ * up with reading it.  Words are taken as little-endian whatever the machine.  A last block shorter
  * than 32 bytes is padded with zeros; the length enters the state, so padding is not ambiguous. */
 #include "digest.h"
 

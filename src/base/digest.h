@@ -12,7 +12,8 @@ struct mr_digest {
 };
 
 void mr_digest_init(struct mr_digest *d);
-/* The division of a stream into calls is part of what is hashed: add(ab) differs from add(a), add(b). */
+/* The division of a stream into calls is part of what is hashed: add(ab) differs from add(a),
+ * add(b). */
 void mr_digest_add(struct mr_digest *d, const void *bytes, size_t len);
 void mr_digest_add_u64(struct mr_digest *d, uint64_t value);
 uint64_t mr_digest_value(const struct mr_digest *d);

@@ -16,12 +16,12 @@ static inline uint64_t mr_mix(uint64_t x)
 
 /* What a draw is for, so that two uses with the same numbers stay independent. */
 enum mr_draw_use {
-    MR_DRAW_ORDER = 1,   /* the key of an epoch's permutation */
-    MR_DRAW_WINDOW,      /* which element leaves the shuffle window */
-    MR_DRAW_SUBSTITUTE,  /* who replaces a bad sample */
-    MR_DRAW_SAMPLE,      /* a sample's own key, handed to the map */
-    MR_DRAW_SPLIT,       /* who is held out for validation */
-    MR_DRAW_SYNTHETIC,   /* made-up data */
+    MR_DRAW_ORDER = 1,  /* the key of an epoch's permutation */
+    MR_DRAW_WINDOW,     /* which element leaves the shuffle window */
+    MR_DRAW_SUBSTITUTE, /* who replaces a bad sample */
+    MR_DRAW_SAMPLE,     /* a sample's own key, handed to the map */
+    MR_DRAW_SPLIT,      /* who is held out for validation */
+    MR_DRAW_SYNTHETIC,  /* made-up data */
 };
 
 /* 64 random bits for (seed, use, a, b, c). */

@@ -54,7 +54,12 @@ struct mr_json *mr_json_null(void)
 /* Length of the valid UTF-8 sequence at p, 0 if there is none. */
 static int sequence_length(const unsigned char *p)
 {
-    int n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+    int n = p[0] < 0x80   ? 1
+            : p[0] < 0xc2 ? 0
+            : p[0] < 0xe0 ? 2
+            : p[0] < 0xf0 ? 3
+            : p[0] < 0xf5 ? 4
+                          : 0;
     for (int i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80)
             return 0;

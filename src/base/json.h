@@ -30,8 +30,8 @@ struct mr_json *mr_json_parse(const char *text, size_t len);
 /* Borrowed member, NULL when absent.  `path` walks objects and arrays: "results.0.threads". */
 const struct mr_json *mr_json_at(const struct mr_json *root, const char *path);
 size_t mr_json_len(const struct mr_json *array);
-double mr_json_number(const struct mr_json *v);      /* NaN when it is no number */
-const char *mr_json_text(const struct mr_json *v);   /* NULL when it is no string */
+double mr_json_number(const struct mr_json *v);    /* NaN when it is no number */
+const char *mr_json_text(const struct mr_json *v); /* NULL when it is no string */
 int mr_json_is_null(const struct mr_json *v);
 
 #endif

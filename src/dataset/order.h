@@ -35,12 +35,12 @@ struct mr_order_opts {
 
 struct mr_order {
     struct mr_order_opts o;
-    uint64_t n_full;     /* full batches of this shard in an epoch */
-    uint64_t n_batches;  /* delivered: n_full, or one more */
-    uint64_t n_shard;    /* positions of this shard, remainder included */
-    uint64_t epoch;      /* what `perm` and the window are set up for */
+    uint64_t n_full;    /* full batches of this shard in an epoch */
+    uint64_t n_batches; /* delivered: n_full, or one more */
+    uint64_t n_shard;   /* positions of this shard, remainder included */
+    uint64_t epoch;     /* what `perm` and the window are set up for */
     struct mr_permutation perm;
-    uint64_t *win;       /* the window's contents, local positions */
+    uint64_t *win;                   /* the window's contents, local positions */
     uint64_t n_win, win_in, win_out; /* filled, taken from the shard, drawn */
 };
 

@@ -39,8 +39,8 @@ struct field {
 
 static int refuse(struct parser *c, const char *what)
 {
-    return mr_fail(c->err, -EBADMSG, "%s: line %llu: %s", c->list_name,
-                   (unsigned long long)c->line, what);
+    return mr_fail(c->err, -EBADMSG, "%s: line %llu: %s", c->list_name, (unsigned long long)c->line,
+                   what);
 }
 
 /* A quoted field; c->p stands behind the opening quote.  The text ends up in c->unquoted. */
@@ -120,7 +120,8 @@ static int add(struct parser *c, struct field path, uint32_t label)
     memcpy(c->joined, c->base, base_len);
     memcpy(c->joined + base_len, path.s, dir_len);
     int64_t dir = mr_entries_dir(c->out, c->joined, base_len + dir_len);
-    if (dir < 0 || mr_entries_add(c->out, (uint32_t)dir, path.s + dir_len, path.len - dir_len, label))
+    if (dir < 0 ||
+        mr_entries_add(c->out, (uint32_t)dir, path.s + dir_len, path.len - dir_len, label))
         return mr_fail(c->err, -ENOMEM, "%s: no memory for the list", c->list_name);
     return 0;
 }

@@ -9,18 +9,18 @@
 
 struct mr_entries {
     uint64_t n;
-    uint32_t n_classes;    /* largest label + 1 */
-    char **class_names;    /* [n_class_names], or NULL */
+    uint32_t n_classes; /* largest label + 1 */
+    char **class_names; /* [n_class_names], or NULL */
     uint32_t n_class_names;
 
     /* Private */
     struct mr_entry *entry;
     uint64_t cap;
-    char *names;           /* all names, each closed by NUL */
+    char *names; /* all names, each closed by NUL */
     uint64_t names_len, names_cap;
-    char **dirs;           /* each ends in '/' or is "" */
+    char **dirs; /* each ends in '/' or is "" */
     uint32_t n_dirs, cap_dirs;
-    uint32_t *dir_hash;    /* open addressing, dir number + 1, 0 = empty */
+    uint32_t *dir_hash; /* open addressing, dir number + 1, 0 = empty */
     uint32_t dir_hash_size;
     uint32_t last_dir;
 };

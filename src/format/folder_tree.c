@@ -6,9 +6,9 @@
  *     data/list.csv           ignored: not in a class
  *     data/.git/...           ignored: begins with a dot
  *
- * Names are sorted by bytes at each level (first a folder's own files, then its sub-folders), so the
- * result does not depend on the file system.  Links are followed; a depth limit ends loops of them.
- * A folder without sub-folders is a single class without a name. */
+ * Names are sorted by bytes at each level (first a folder's own files, then its sub-folders), so
+ * the result does not depend on the file system.  Links are followed; a depth limit ends loops of
+ * them. A folder without sub-folders is a single class without a name. */
 #include "folder_tree.h"
 
 #include "errtext.h"

@@ -2,10 +2,11 @@
  *
  *   with a map:      slab = | slot 0 | slot 1 | ... |       map_bytes each, no gap: one tensor
  *   without a map:   slab = | slot 0 | slot 1 | ... |       FILE_SLOT each, and a file that is
- *                                                            larger has a buffer of its own in big[]
+ *                                                            larger has a buffer of its own in
+ * big[]
  *
- * Slabs are touched when the pool is made: first touch is slow, and a measured loop must not pay for
- * it.  A big buffer stays with its slot for the next large file, unless it is so large that
+ * Slabs are touched when the pool is made: first touch is slow, and a measured loop must not pay
+ * for it.  A big buffer stays with its slot for the next large file, unless it is so large that
  * keeping one in every slot would multiply: then it is freed when the batch comes back.
  *
  * Lock: pool->mu guards the free list, reference counts and a batch's notes.  It is not held while
@@ -19,10 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_SLOT    ((size_t)256 << 10) /* most photos fit */
-#define FILE_BUDGET  ((size_t)256 << 20) /* all slabs together, unless slots became too small */
-#define SMALLEST     ((size_t)16 << 10)
-#define BIG_TO_KEEP  ((size_t)4 << 20)
+#define FILE_SLOT   ((size_t)256 << 10) /* most photos fit */
+#define FILE_BUDGET ((size_t)256 << 20) /* all slabs together, unless slots became too small */
+#define SMALLEST    ((size_t)16 << 10)
+#define BIG_TO_KEEP ((size_t)4 << 20)
 
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after)
 {

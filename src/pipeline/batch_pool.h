@@ -67,8 +67,8 @@ void mr_batch_pool_unref(struct mr_batch_pool *pool);
 struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool);
 void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
 
-/* Room for a file of `size` bytes in a slot; the first `keep` bytes of `from` are carried over if it
- * has to be somewhere else.  NULL when there is no memory. */
+/* Room for a file of `size` bytes in a slot; the first `keep` bytes of `from` are carried over if
+ * it has to be somewhere else.  NULL when there is no memory. */
 uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
                       size_t keep, size_t *cap);
 

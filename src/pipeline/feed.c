@@ -1,10 +1,10 @@
 /* feed.c - struct mr_pipeline: opening, handing slots to workers, delivering batches in order.
  *
- * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed there,
- * once for all slots, so the order may keep a state (a shuffle window).  Workers then claim slots
- * with one atomic increment each.  A worker that still holds a pointer to a batch which meanwhile
- * was finished, delivered and opened again simply claims a slot of the new contents: the fields
- * are written before `claimed` is set back to 0 with release order.
+ * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed
+ * there, once for all slots, so the order may keep a state (a shuffle window).  Workers then claim
+ * slots with one atomic increment each.  A worker that still holds a pointer to a batch which
+ * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: the
+ * fields are written before `claimed` is set back to 0 with release order.
  *
  * Shutdown: stopping is set, everybody is woken, workers leave after the sample they work on, and
  * whatever they did not claim is dropped with the pool. */
@@ -195,8 +195,13 @@ static int init_order(struct mr_pipeline *p, struct mr_error *err)
 {
     const struct mr_pipeline_opts *o = &p->o;
     struct mr_order_opts order = {
-        .n_samples = mr_dataset_size(p->data), .shuffle = o->shuffle, .window = o->window,
-        .seed = o->seed, .batch = o->batch, .rank = o->rank, .world = o->world,
+        .n_samples = mr_dataset_size(p->data),
+        .shuffle = o->shuffle,
+        .window = o->window,
+        .seed = o->seed,
+        .batch = o->batch,
+        .rank = o->rank,
+        .world = o->world,
         .keep_last = o->keep_last,
     };
     if (!order.n_samples)
@@ -284,8 +289,8 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
     }
     if (!r)
-        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch, p->o.map ? p->o.map_bytes : 0,
-                              &p->pool, err);
+        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch,
+                              p->o.map ? p->o.map_bytes : 0, &p->pool, err);
     if (!r) {
         p->begun = !p->o.start_on_next;
         r = start_workers(p, err);
@@ -425,9 +430,9 @@ uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p)
 
 static struct mr_latency latency(const struct mr_histogram *h)
 {
-    return (struct mr_latency){
-        (double)mr_histogram_at(h, 0.50) / 1e3, (double)mr_histogram_at(h, 0.99) / 1e3,
-        (double)mr_histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3};
+    return (struct mr_latency){(double)mr_histogram_at(h, 0.50) / 1e3,
+                               (double)mr_histogram_at(h, 0.99) / 1e3,
+                               (double)mr_histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3};
 }
 
 void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)

@@ -1,27 +1,38 @@
 /* ledger.c - see ledger.h.
  *
- * Workers note failures in the batch; the consumer settles a batch when it is delivered, in the order
- * of slots and attempts.  So the ledger, the counts and the moment at which the budget is spent
- * are the same for any number of threads. */
+ * Workers note failures in the batch; the consumer settles a batch when it is delivered, in the
+ * order of slots and attempts.  So the ledger, the counts and the moment at which the budget is
+ * spent are the same for any number of threads. */
 #include "ledger.h"
 
 #include "errtext.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum reason {
-    R_MISSING, R_PERMISSION, R_DIRECTORY, R_NOT_A_FILE, R_EMPTY, R_TOO_LARGE, R_TRUNCATED,
-    R_IO_ERROR, R_CORRUPT, R_UNSUPPORTED, R_OTHER, N_REASONS
+    R_MISSING,
+    R_PERMISSION,
+    R_DIRECTORY,
+    R_NOT_A_FILE,
+    R_EMPTY,
+    R_TOO_LARGE,
+    R_TRUNCATED,
+    R_IO_ERROR,
+    R_CORRUPT,
+    R_UNSUPPORTED,
+    R_OTHER,
+    N_REASONS
 };
 _Static_assert(N_REASONS < MR_N_REASONS, "room for the closing NULL");
 
 static const char *const reason_name[N_REASONS] = {
-    [R_MISSING] = "missing",       [R_PERMISSION] = "permission",   [R_DIRECTORY] = "directory",
-    [R_NOT_A_FILE] = "not a file", [R_EMPTY] = "empty",             [R_TOO_LARGE] = "too large",
-    [R_TRUNCATED] = "truncated",   [R_IO_ERROR] = "I/O error",      [R_CORRUPT] = "corrupt",
+    [R_MISSING] = "missing",         [R_PERMISSION] = "permission", [R_DIRECTORY] = "directory",
+    [R_NOT_A_FILE] = "not a file",   [R_EMPTY] = "empty",           [R_TOO_LARGE] = "too large",
+    [R_TRUNCATED] = "truncated",     [R_IO_ERROR] = "I/O error",    [R_CORRUPT] = "corrupt",
     [R_UNSUPPORTED] = "unsupported", [R_OTHER] = "other",
 };
 
@@ -120,9 +131,15 @@ static void report(struct mr_pipeline *p, struct mr_work_batch *b, const struct 
     name_sample(p, note->index, path, sizeof path);
     name_sample(p, b->pub.samples[note->slot].index, substitute, sizeof substitute);
     struct mr_bad_sample bad = {
-        .epoch = b->pub.epoch, .batch = b->pub.number, .index = note->index,
-        .slot = note->slot, .attempt = note->attempt, .path = path, .stage = note->stage,
-        .reason = reason_name[reason], .code = note->code,
+        .epoch = b->pub.epoch,
+        .batch = b->pub.number,
+        .index = note->index,
+        .slot = note->slot,
+        .attempt = note->attempt,
+        .path = path,
+        .stage = note->stage,
+        .reason = reason_name[reason],
+        .code = note->code,
         .substitute = filled ? substitute : NULL,
     };
     p->o.on_error(p->o.on_error_ctx, &bad);

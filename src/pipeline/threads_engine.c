@@ -1,10 +1,10 @@
-/* threads_engine.c - the reference engine: each worker takes a slot, opens, reads and closes its file,
- * maps it, and takes the next.  What the original study measured, and the fallback where io_uring
- * is not to be had.
+/* threads_engine.c - the reference engine: each worker takes a slot, opens, reads and closes its
+ * file, maps it, and takes the next.  What the original study measured, and the fallback where
+ * io_uring is not to be had.
  *
- * A worker has one file open at a time.  When descriptors or memory run out, that says nothing about
- * the sample; others will give theirs back, so the worker waits a moment and tries again, and the
- * run fails only if that goes on for about a second. */
+ * A worker has one file open at a time.  When descriptors or memory run out, that says nothing
+ * about the sample; others will give theirs back, so the worker waits a moment and tries again, and
+ * the run fails only if that goes on for about a second. */
 #include "feed.h"
 
 #include "clock.h"

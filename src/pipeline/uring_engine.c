@@ -2,10 +2,10 @@
  *
  *     claim slots while the ring has room -> submit -> wait for completions -> map -> finish
  *
- * A ring per worker needs no hand-over between threads: a file is read, mapped and finished where it
- * was claimed, and cached files, which io_uring copies in the submitting thread, are copied by all
- * workers at once.  Before each map the free places are refilled and submitted, so that the device
- * stays busy while the worker computes.
+ * A ring per worker needs no hand-over between threads: a file is read, mapped and finished where
+ * it was claimed, and cached files, which io_uring copies in the submitting thread, are copied by
+ * all workers at once.  Before each map the free places are refilled and submitted, so that the
+ * device stays busy while the worker computes.
  *
  * Without a map a file is read straight into its slot; with one, into the flight's own buffer. */
 #include "feed.h"

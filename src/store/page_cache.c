@@ -7,8 +7,8 @@
  * channel): mincore then calls every page resident, cachestat fails.  Hence "unknown" for them.
  *
  * Eviction is fdatasync (dirty pages cannot be dropped; it works on a read-only descriptor) and
- * posix_fadvise(DONTNEED).  Pages that someone has mapped or is reading stay, so the proof is to ask
- * again afterwards. */
+ * posix_fadvise(DONTNEED).  Pages that someone has mapped or is reading stay, so the proof is to
+ * ask again afterwards. */
 #include <millrace/store.h>
 
 #include "filesystem.h"
@@ -142,8 +142,7 @@ int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_ca
     if (after)
         *after = is;
     int reaches_device = fs.kind == MR_FS_BLOCK || fs.kind == MR_FS_OVERLAY;
-    r = is.cached_bytes == 0 && reaches_device && !fs.lower_cache ? MR_COLD_DATA
-                                                                  : MR_COLD_UNPROVEN;
+    r = is.cached_bytes == 0 && reaches_device && !fs.lower_cache ? MR_COLD_DATA : MR_COLD_UNPROVEN;
 done:
     close(fd);
     return r;

@@ -14,11 +14,12 @@
  * match, as in whole_file.c.  A file larger than the buffer is reported to the caller, who makes
  * room and starts the op again: the part that is there is kept.
  *
- * Files are opened with O_NONBLOCK so that a pipe in the data set blocks nobody.  File systems without
- * non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a regular file
- * makes this reader open without the flag from there on.
+ * Files are opened with O_NONBLOCK so that a pipe in the data set blocks nobody.  File systems
+ * without non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a
+ * regular file makes this reader open without the flag from there on.
  *
- * user_data of a request = address of its op | which of the three it is (ops are 8-byte aligned). */
+ * user_data of a request = address of its op | which of the three it is (ops are 8-byte aligned).
+ */
 #include "uring_reader.h"
 
 #include "errtext.h"
@@ -157,7 +158,8 @@ static int fail(struct mr_uring_op *op, const char *stage, int code)
 static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     if (op->open_res < 0)
-        return op->open_res == -EINTR || op->open_res == -EAGAIN ? 2 : fail(op, "open", op->open_res);
+        return op->open_res == -EINTR || op->open_res == -EAGAIN ? 2
+                                                                 : fail(op, "open", op->open_res);
     if (op->read_res < 0 && op->read_res != -EINTR && op->read_res != -EAGAIN) {
         int code = op->read_res;
         return fail(op, code == -EISDIR ? "open" : "read", code);

@@ -3,8 +3,8 @@
  * The size that fstat reports is what the file must deliver.  Fewer bytes mean that it shrank while
  * it was read, and a sample made of half a file must not pass as whole: -ENODATA.  A file that
  * grows is cut at the size it had, as any reader that came a moment earlier would have seen it.
- * Opening with O_NONBLOCK keeps a pipe in the data set from blocking a worker for ever; regular files
- * ignore it. */
+ * Opening with O_NONBLOCK keeps a pipe in the data set from blocking a worker for ever; regular
+ * files ignore it. */
 #include "whole_file.h"
 
 #include <millrace/store.h>

@@ -1,4 +1,5 @@
-/* whole_file.h - read a whole regular file in two steps, so that the caller can find room for it. */
+/* whole_file.h - read a whole regular file in two steps, so that the caller can find room for it.
+ */
 #ifndef MR_WHOLE_FILE_H
 #define MR_WHOLE_FILE_H
 
