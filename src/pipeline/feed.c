@@ -222,6 +222,8 @@ static int init_order(struct mr_pipeline *p, struct mr_error *err)
         __builtin_add_overflow(p->first, o->start.batch, &p->first))
         return mr_fail(err, -EOVERFLOW, "too many batches");
     p->n_seq = p->first < end ? end - p->first : 0;
+    if (o->batches && o->batches < p->n_seq)
+        p->n_seq = o->batches;
     return 0;
 }
 
@@ -426,6 +428,15 @@ void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out)
 uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p)
 {
     return p->order.n_batches;
+}
+
+uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p)
+{
+    /* Only an epoch's last batch may be short. */
+    uint64_t n_batches = p->order.n_batches, batch = p->o.batch;
+    uint64_t missing = n_batches * batch > p->order.n_shard ? n_batches * batch - p->order.n_shard : 0;
+    uint64_t n_ends = (p->first + p->n_seq) / n_batches - p->first / n_batches;
+    return p->n_seq * batch - n_ends * missing;
 }
 
 static struct mr_latency latency(const struct mr_histogram *h)

@@ -116,6 +116,22 @@ int mr_cache_query(const char *path, struct mr_cache_state *out)
     return r;
 }
 
+/* Drop the pages; write them back first only if some would not go, because fdatasync makes the
+ * device flush its cache even for a clean file. */
+static int drop(int fd, const struct stat *st, struct mr_filesystem *fs, struct mr_cache_state *is)
+{
+    int r = -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (!r)
+        r = query(fd, st, fs, is);
+    if (r || is->cached_bytes == 0 || fs->kind == MR_FS_MEMORY)
+        return r;
+    /* A file system without fdatasync has nothing to write back. */
+    if (fdatasync(fd) && errno == EIO)
+        return -EIO;
+    r = -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    return r ? r : query(fd, st, fs, is);
+}
+
 int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_cache_state *after)
 {
     struct stat st;
@@ -127,14 +143,7 @@ int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_ca
     int r = query(fd, &st, &fs, &was);
     if (r)
         goto done;
-    /* A file system without fdatasync has nothing to write back. */
-    if (fdatasync(fd) && errno == EIO) {
-        r = -EIO;
-        goto done;
-    }
-    r = -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (!r)
-        r = query(fd, &st, &fs, &is);
+    r = drop(fd, &st, &fs, &is);
     if (r)
         goto done;
     if (before)
