@@ -1,5 +1,5 @@
-/* environment.c - the record that goes with every result, so that two figures can be compared or told
- * apart: processor, memory, kernel, file system, mount options, block device and its queue. */
+/* environment.c - the record that goes with every result, so that two figures can be compared or
+ * told apart: processor, memory, kernel, file system, mount options, block device and its queue. */
 #include "environment.h"
 
 #include "filesystem.h"
@@ -126,7 +126,8 @@ static void set_mount(struct mr_json *o, const char *path)
         if (sscanf(line, "%*s %4095s %63s %1023s", point, type, options) != 3)
             continue;
         size_t n = strlen(point);
-        int below = !strcmp(point, "/") || (!strncmp(real, point, n) && (real[n] == '/' || !real[n]));
+        int below =
+            !strcmp(point, "/") || (!strncmp(real, point, n) && (real[n] == '/' || !real[n]));
         if (!below || n < best)
             continue;
         best = n;
@@ -169,7 +170,8 @@ struct mr_json *mr_environment(const char *path)
         mr_json_set(o, "kernel", mr_json_string(uts.release));
         mr_json_set(o, "architecture", mr_json_string(uts.machine));
     }
-    mr_json_set(o, "cpu", mr_json_string(value_of("/proc/cpuinfo", "model name", line, sizeof line)));
+    mr_json_set(o, "cpu",
+                mr_json_string(value_of("/proc/cpuinfo", "model name", line, sizeof line)));
     mr_json_set(o, "cpus", mr_json_int(sysconf(_SC_NPROCESSORS_ONLN)));
     mr_json_set(o, "memory_bytes", mr_json_int((int64_t)mr_memory_total_bytes()));
     if (!getrlimit(RLIMIT_NOFILE, &files))

@@ -1,4 +1,5 @@
-/* repeat.c - see repeat.h.  The study's rule: six runs, the first discarded, the median reported. */
+/* repeat.c - see repeat.h.  The study's rule: six runs, the first discarded, the median reported.
+ */
 #include "repeat.h"
 
 #include <errno.h>

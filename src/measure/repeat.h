@@ -1,5 +1,5 @@
-/* repeat.h - run a thing several times, leave the first out, and say what is typical and how far the
- * others were from it. */
+/* repeat.h - run a thing several times, leave the first out, and say what is typical and how far
+ * the others were from it. */
 #ifndef MR_REPEAT_H
 #define MR_REPEAT_H
 

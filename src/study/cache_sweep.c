@@ -1,5 +1,5 @@
-/* cache_sweep.c - see cache_sweep.h.  A file that cannot be opened is counted and passed over: a data
- * set with bad files is still to be measured. */
+/* cache_sweep.c - see cache_sweep.h.  A file that cannot be opened is counted and passed over: a
+ * data set with bad files is still to be measured. */
 #include "cache_sweep.h"
 
 #include <millrace/store.h>

@@ -27,9 +27,9 @@ struct bench {
     const struct mr_bench_opts *o;
     struct mr_bench_result *out;
     struct mr_error *err;
-    uint64_t total;                  /* samples in a run */
-    enum mr_fs_kind kind;            /* where the data are */
-    int all_cold;                    /* every eviction so far was proven */
+    uint64_t total;       /* samples in a run */
+    enum mr_fs_kind kind; /* where the data are */
+    int all_cold;         /* every eviction so far was proven */
     unsigned n_done;
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
@@ -131,7 +131,8 @@ static int64_t cached_now(struct bench *b)
 static int64_t device_delta(const struct bench *b, uint64_t before, int have_before)
 {
     uint64_t after;
-    if (!have_before || mr_io_read_bytes(&after) || b->kind == MR_FS_MEMORY || b->kind == MR_FS_FUSE)
+    if (!have_before || mr_io_read_bytes(&after) || b->kind == MR_FS_MEMORY ||
+        b->kind == MR_FS_FUSE)
         return -1;
     return after > before || b->kind == MR_FS_BLOCK ? (int64_t)(after - before) : -1;
 }
@@ -208,7 +209,10 @@ static int conclude(struct bench *b, int r)
     unsigned first = b->n_done > 1 ? mr_repeat_first(b->o->runs) : 0;
     unsigned n = b->n_done - first;
     out->partial = r == -ECANCELED;
-    out->cold = !b->o->cold ? NULL : !b->all_cold ? "unproven" : b->o->drop_caches ? "data+metadata" : "data";
+    out->cold = !b->o->cold         ? NULL
+                : !b->all_cold      ? "unproven"
+                : b->o->drop_caches ? "data+metadata"
+                                    : "data";
     if (!b->n_done)
         return r;
     double *rates = calloc(n, sizeof *rates);
@@ -300,7 +304,8 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
         mr_json_append(runs, mr_json_real(r->run[i].per_s));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
     mr_json_set(o, "threads", mr_json_int(r->pipe.threads));
-    mr_json_set(o, "engine", mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
+    mr_json_set(o, "engine",
+                mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
     mr_json_set(o, "io_depth", mr_json_int(r->pipe.io_depth));
     mr_json_set(o, "map", mr_json_string("read"));
     mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
@@ -314,7 +319,8 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "runs", runs);
     mr_json_set(o, "images_per_s", mr_json_real(r->per_s));
     mr_json_set(o, "spread", mr_json_real(r->spread));
-    mr_json_set(o, "mb_per_s", mr_json_real(m->seconds > 0 ? (double)m->delivered_bytes / m->seconds / 1e6 : 0));
+    mr_json_set(o, "mb_per_s",
+                mr_json_real(m->seconds > 0 ? (double)m->delivered_bytes / m->seconds / 1e6 : 0));
     mr_json_set(o, "cpu_s_per_image", mr_json_real(m->samples ? m->cpu_s / (double)m->samples : 0));
     mr_json_set(o, "read_latency_us", latency_json(&m->read));
     mr_json_set(o, "batch_latency_us", latency_json(&m->batch));

@@ -1,7 +1,7 @@
 /* microbench.h - the micro-benchmark: draw batches as fast as they come, several times.
  *
- * Rate = samples / (first call to last batch); workers begin with the first call, so nothing is done
- * before the clock runs.  The first of several runs is a warm-up and left out. */
+ * Rate = samples / (first call to last batch); workers begin with the first call, so nothing is
+ * done before the clock runs.  The first of several runs is a warm-up and left out. */
 #ifndef MR_MICROBENCH_H
 #define MR_MICROBENCH_H
 
@@ -35,12 +35,12 @@ struct mr_bench_run {
 
 struct mr_bench_result {
     struct mr_pipeline_opts pipe;
-    unsigned n_runs;            /* measured, warm-up left out */
-    struct mr_bench_run *run;   /* [n_runs] */
-    struct mr_bench_run median; /* the run with the median rate */
-    double per_s;               /* median rate */
-    double spread;              /* (fastest - slowest) / median */
-    const char *cold;           /* "data", "data+metadata", "unproven"; NULL: not asked for */
+    unsigned n_runs;                /* measured, warm-up left out */
+    struct mr_bench_run *run;       /* [n_runs] */
+    struct mr_bench_run median;     /* the run with the median rate */
+    double per_s;                   /* median rate */
+    double spread;                  /* (fastest - slowest) / median */
+    const char *cold;               /* "data", "data+metadata", "unproven"; NULL: not asked for */
     struct mr_pipeline_stats stats; /* of the median run's pipeline: error reasons, memory */
     uint64_t peak_rss_bytes;
     uint64_t hash;

@@ -91,8 +91,10 @@ static const char *broken_reason(int code)
 int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
                   struct mr_survey *out)
 {
-    struct mr_survey s = {.samples = mr_dataset_size(data), .classes = mr_dataset_n_classes(data),
-                          .memory_bytes = mr_dataset_memory(data), .checked = o->check};
+    struct mr_survey s = {.samples = mr_dataset_size(data),
+                          .classes = mr_dataset_n_classes(data),
+                          .memory_bytes = mr_dataset_memory(data),
+                          .checked = o->check};
     struct mr_buffer buf = {0};
     char path[PATH_MAX];
     int r = 0;

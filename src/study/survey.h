@@ -7,7 +7,8 @@
 #include "cache_sweep.h"
 #include "json.h"
 
-#define MR_SURVEY_BINS 40 /* files of 2^(i-1) < size <= 2^i bytes are in bin i; bin 0: 0 and 1 byte */
+#define MR_SURVEY_BINS                                                                             \
+    40 /* files of 2^(i-1) < size <= 2^i bytes are in bin i; bin 0: 0 and 1 byte */
 
 struct mr_survey {
     uint64_t samples;
