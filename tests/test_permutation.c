@@ -6,12 +6,9 @@
 
 #include "chi_square.h"
 #include "draw.h"
+#include "unit.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 static uint64_t at(const struct mr_permutation *p, uint64_t i)
 {
@@ -48,7 +45,7 @@ static void is_a_bijection_of_larger_sizes(void **state)
     static const uint64_t sizes[] = {9999,    10000,   10001,  65535,   65536,
                                      65537,   99856,   99857,  1 << 20, (1 << 20) + 1,
                                      1281167, 4198401, 999999, 1000001, 20000003};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++)
         check_whole(sizes[k], 1000 + k);
 }
 
@@ -93,7 +90,7 @@ static void does_not_collide_in_huge_sizes(void **state)
                                      ((uint64_t)1 << 53) + 1,
                                      UINT64_C(999999999999999999),
                                      (uint64_t)1 << 62};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++)
         for (uint64_t key = 0; key < 2; key++)
             check_sampled(sizes[k], key);
     for (uint64_t k = 0; k < 50; k++)
@@ -142,7 +139,7 @@ static void check_positions(uint64_t n, uint64_t n_keys)
 static void sends_an_element_anywhere_with_equal_chance(void **state)
 {
     static const uint64_t sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 25, 100};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++)
         check_positions(sizes[k], sizes[k] < 20 ? 100000 : 20000);
 }
 
@@ -171,7 +168,7 @@ static void check_pairs(uint64_t n, uint64_t i, uint64_t j, uint64_t n_keys)
 static void sends_a_pair_anywhere_with_equal_chance(void **state)
 {
     static const uint64_t sizes[] = {5, 10, 16, 63, 100, 255, 256, 257};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
         uint64_t n = sizes[k], side = 1;
         while (side * side < n)
             side++;
@@ -222,7 +219,7 @@ static unsigned parity(const struct mr_permutation *p)
 static void is_odd_as_often_as_even(void **state)
 {
     static const uint64_t sizes[] = {2, 3, 4, 5, 9, 10, 15, 16, 25, 35, 49, 64, 81, 100, 121};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
         uint64_t count[2] = {0};
         for (uint64_t key = 0; key < 5000; key++) {
             struct mr_permutation p;
@@ -258,7 +255,7 @@ static void scatters_neighbours(void **state)
 {
     /* n - 1 is a multiple of 99 so that the bins are equal; the lags are rows and columns too. */
     static const uint64_t lags[] = {1, 2, 3, 10, 100, 995, 996, 997, 1000, 1024};
-    for (size_t k = 0; k < sizeof lags / sizeof *lags; k++)
+    for (size_t k = 0; k < ARRAY_LEN(lags); k++)
         check_differences(990001, lags[k], 40);
     for (uint64_t lag = 1; lag <= 12; lag++)
         check_differences(100, lag, 2000);
