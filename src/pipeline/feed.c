@@ -21,6 +21,7 @@
 #include <time.h>
 
 #define POLL_NS 50000000 /* how often should_stop is asked */
+#define SPIN_NS 20000    /* waits shorter than that are not worth going to sleep for */
 
 /* ---- workers' side ---- */
 
@@ -35,7 +36,7 @@ static int may_open(const struct mr_pipeline *p)
     if (!p->begun || p->next_open == p->n_seq)
         return 0;
     if (p->o.prefetch == MR_NONE)
-        return p->waiting && p->next_open == p->next_out;
+        return p->wanted && p->next_open == p->next_out;
     return p->next_open < p->next_out + p->window;
 }
 
@@ -131,7 +132,8 @@ void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *dat
         return;
     pthread_mutex_lock(&p->pool->mu);
     b->ready = 1;
-    if (p->waiting && p->in_work[p->next_out % p->window] == b)
+    atomic_fetch_add(&p->n_filled, 1);
+    if (p->asleep && p->in_work[p->next_out % p->window] == b)
         pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -280,6 +282,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (opts)
         p->o = *opts;
     fill_in_defaults(&p->o);
+    p->spare_cpu = p->o.threads < online_cpus();
     p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
                                                                           : &mr_threads_engine;
     int r = check(&p->o, err);
@@ -327,6 +330,19 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
+/* When batches come faster than a thread falls asleep and wakes up, watch for the next one instead.
+ * Tried only while waits are that short, which real samples never make them, and when the workers
+ * leave a CPU to spin on.  Lock held. */
+static void spin_until_ready(struct mr_pipeline *p)
+{
+    unsigned seen = atomic_load(&p->n_filled);
+    pthread_mutex_unlock(&p->pool->mu);
+    uint64_t until = mr_clock_ns() + SPIN_NS;
+    while (atomic_load(&p->n_filled) == seen && mr_clock_ns() < until)
+        ;
+    pthread_mutex_lock(&p->pool->mu);
+}
+
 static void wait_until_ready(struct mr_pipeline *p)
 {
     struct timespec until;
@@ -348,6 +364,11 @@ static void wait_until_ready(struct mr_pipeline *p)
         mr_fail(&p->error, -ECANCELED, "interrupted");
 }
 
+static int is_ready(const struct mr_pipeline *p)
+{
+    return p->next_out < p->next_open && p->in_work[p->next_out % p->window]->ready;
+}
+
 /* Wait for the next batch in order and take it out of the window. */
 static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
 {
@@ -357,13 +378,16 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         pthread_mutex_unlock(&pool->mu);
         return -EBUSY;
     }
-    p->begun = p->waiting = 1;
-    struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
+    p->begun = p->wanted = 1;
     if (p->n_idle && may_open(p))
         pthread_cond_broadcast(&pool->work);
-    while (!p->error.code && !(p->next_out < p->next_open && (*place)->ready))
+    if (!is_ready(p) && p->last_wait_ns < SPIN_NS && p->spare_cpu)
+        spin_until_ready(p);
+    p->asleep = 1;
+    while (!p->error.code && !is_ready(p))
         wait_until_ready(p);
-    p->waiting = 0;
+    p->asleep = p->wanted = 0;
+    struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
     int r = p->error.code;
     if (!r) {
         *out = *place;
@@ -414,7 +438,8 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         pthread_mutex_unlock(&p->pool->mu);
         return r;
     }
-    count_batch(p, b, mr_clock_ns() - start);
+    p->last_wait_ns = mr_clock_ns() - start;
+    count_batch(p, b, p->last_wait_ns);
     p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
     *out = &b->pub;
     return 1;
@@ -434,7 +459,8 @@ uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p)
 {
     /* Only an epoch's last batch may be short. */
     uint64_t n_batches = p->order.n_batches, batch = p->o.batch;
-    uint64_t missing = n_batches * batch > p->order.n_shard ? n_batches * batch - p->order.n_shard : 0;
+    uint64_t missing =
+        n_batches * batch > p->order.n_shard ? n_batches * batch - p->order.n_shard : 0;
     uint64_t n_ends = (p->first + p->n_seq) / n_batches - p->first / n_batches;
     return p->n_seq * batch - n_ends * missing;
 }
