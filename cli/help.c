@@ -44,8 +44,8 @@ void help_overview(FILE *to)
 
 static const char *const examples[N_COMMANDS] = {
     [CMD_BENCH] =
-        "  millrace bench --data photos --threads 1,2,4,8 --cold\n"
-        "  millrace bench --list train.csv --engine uring --io-depth 64 --json result.json\n",
+        ("  millrace bench --data photos --threads 1,2,4,8 --cold\n"
+         "  millrace bench --list train.csv --engine uring --io-depth 64 --json result.json\n"),
     [CMD_EVICT] = "  millrace evict photos\n",
     [CMD_INSPECT] = "  millrace inspect photos --check\n",
 };
