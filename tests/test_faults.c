@@ -174,6 +174,9 @@ static void a_failed_or_short_completion_of_a_ring_is_handled(void **state)
     faults_break_completion(10, -EAGAIN);
     reasons_of_run(o, reasons);
     assert_string_equal(reasons, "");
+    faults_break_completion(10, -ECANCELED);
+    reasons_of_run(o, reasons);
+    assert_string_equal(reasons, "");
     faults_break_completion(0, 0);
 }
 

@@ -403,10 +403,12 @@ static void a_storm_of_signals_changes_nothing(void **state)
     struct itimerval storm = {{0, 200}, {0, 200}}, calm = {{0, 0}, {0, 0}};
     sigaction(SIGALRM, &act, &was);
     setitimer(ITIMER_REAL, &storm, NULL);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(photo_set_hash(d, &o, &r), want);
+    unsigned n_equal = 0;
+    for (int i = 0; i < 10; i++)
+        n_equal += photo_set_hash(d, &o, &r) == want;
     setitimer(ITIMER_REAL, &calm, NULL);
     sigaction(SIGALRM, &was, NULL);
+    assert_int_equal(n_equal, 10);
     mr_dataset_unref(d);
 }
 

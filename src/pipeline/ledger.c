@@ -67,7 +67,7 @@ static enum reason reason_of(const char *stage, int code)
 
 int mr_ledger_is_ours(int code)
 {
-    return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EAGAIN;
 }
 
 static int append(struct mr_work_batch *b, struct mr_bad_note note)
