@@ -72,8 +72,8 @@ void alternate_print(const char *what, const struct contender *ours, const struc
 {
     double noise = fmax(fabs(c->control.q1 - 1), fabs(c->control.q3 - 1));
     printf("%-34s %s %.4g/s, %s %.4g/s: ratio %.3f (%.3f..%.3f), A/A %.3f (%.3f..%.3f), %u rounds",
-           what, ours->name, c->ours, peer->name, c->peer, c->ratio.median, c->ratio.q1, c->ratio.q3,
-           c->control.median, c->control.q1, c->control.q3, c->rounds);
+           what, ours->name, c->ours, peer->name, c->peer, c->ratio.median, c->ratio.q1,
+           c->ratio.q3, c->control.median, c->control.q1, c->control.q3, c->rounds);
     if (target > 0)
         printf("; target %.2f %s", target,
                c->ratio.median >= target + noise   ? "met"

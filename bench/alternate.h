@@ -1,9 +1,10 @@
 /* alternate.h - compare two programs on a noisy machine.
  *
  * One round runs ours, the peer, and the peer again, in an order that rotates from round to round.
- * A round yields two ratios: ours / peer, and peer / peer, the A/A control.  What is reported is the
- * median over the rounds with the range from the first to the third quartile.  A target that is
- * nearer to the ratio than the control strays from 1 cannot be told from noise, and is reported so. */
+ * A round yields two ratios: ours / peer, and peer / peer, the A/A control.  What is reported is
+ * the median over the rounds with the range from the first to the third quartile.  A target that is
+ * nearer to the ratio than the control strays from 1 cannot be told from noise, and is reported so.
+ */
 #ifndef MR_ALTERNATE_H
 #define MR_ALTERNATE_H
 

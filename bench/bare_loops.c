@@ -1,7 +1,6 @@
 /* bare_loops.c - see bare_loops.h.
  *
- * Neither delivers anything: a thread reads file after file into the same memory, which stays in its
- * cache.  Clocks run from the start signal to the last thread's end; buffers are touched before. */
+ * Clocks run from the start signal to the last thread's end; buffers are touched before. */
 #include "bare_loops.h"
 
 #include "clock.h"
@@ -16,27 +15,35 @@
 #include <unistd.h>
 
 #define MAX_THREADS 64
-#define BUFFER      ((size_t)1 << 20)
+#define BUFFER      ((size_t)256 << 10) /* apart; a larger file runs into the next one */
+#define LARGEST     ((size_t)1 << 20)
 
 struct loop {
     const struct file_list *files;
     atomic_uint_fast64_t next;
     pthread_barrier_t start;
-    unsigned depth;
+    unsigned depth, keep;
     atomic_int failed;
 };
+
+static char *buffers(unsigned n)
+{
+    char *buf = malloc(n * BUFFER + LARGEST);
+    if (!buf)
+        abort();
+    return memset(buf, 1, n * BUFFER + LARGEST);
+}
 
 static void *read_files(void *arg)
 {
     struct loop *l = arg;
-    char *buf = malloc(BUFFER);
-    memset(buf, 1, BUFFER);
+    char *buf = buffers(l->keep);
     pthread_barrier_wait(&l->start);
     uint64_t i;
-    while ((i = atomic_fetch_add(&l->next, 1)) < l->files->n) {
+    for (uint64_t k = 0; (i = atomic_fetch_add(&l->next, 1)) < l->files->n; k++) {
         struct stat st;
         int fd = open(l->files->path[i], O_RDONLY);
-        if (fd < 0 || fstat(fd, &st) || read(fd, buf, BUFFER) != st.st_size)
+        if (fd < 0 || fstat(fd, &st) || read(fd, buf + k % l->keep * BUFFER, LARGEST) != st.st_size)
             atomic_store(&l->failed, 1);
         close(fd);
     }
@@ -52,7 +59,7 @@ static void queue_chain(struct io_uring *ring, const char *path, unsigned s, cha
     sqe->flags |= IOSQE_IO_LINK;
     sqe->user_data = UINT64_MAX;
     sqe = io_uring_get_sqe(ring);
-    io_uring_prep_read(sqe, (int)s, buf, BUFFER, 0);
+    io_uring_prep_read(sqe, (int)s, buf, LARGEST, 0);
     sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK;
     sqe->user_data = UINT64_MAX;
     sqe = io_uring_get_sqe(ring);
@@ -65,8 +72,9 @@ static void *ring_files(void *arg)
     struct loop *l = arg;
     struct io_uring ring;
     unsigned depth = l->depth, under_way = 0;
-    char *buf = malloc(depth * BUFFER);
-    memset(buf, 1, depth * BUFFER);
+    unsigned keep = l->keep > depth ? l->keep : depth;
+    char *buf = buffers(keep);
+    uint64_t k = 0;
     int bad = io_uring_queue_init(depth * 3, &ring,
                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) ||
               io_uring_register_files_sparse(&ring, depth);
@@ -75,8 +83,9 @@ static void *ring_files(void *arg)
     io_uring_register_iowq_max_workers(&ring, workers);
     pthread_barrier_wait(&l->start);
     uint64_t i;
-    for (unsigned s = 0; !bad && s < depth && (i = atomic_fetch_add(&l->next, 1)) < l->files->n; s++) {
-        queue_chain(&ring, l->files->path[i], s, buf + s * BUFFER);
+    for (unsigned s = 0; !bad && s < depth && (i = atomic_fetch_add(&l->next, 1)) < l->files->n;
+         s++) {
+        queue_chain(&ring, l->files->path[i], s, buf + k++ % keep * BUFFER);
         under_way++;
     }
     while (under_way) {
@@ -92,7 +101,7 @@ static void *ring_files(void *arg)
                 continue;
             under_way--;
             if ((i = atomic_fetch_add(&l->next, 1)) < l->files->n) {
-                queue_chain(&ring, l->files->path[i], s, buf + s * BUFFER);
+                queue_chain(&ring, l->files->path[i], s, buf + k++ % keep * BUFFER);
                 under_way++;
             }
         }
@@ -119,14 +128,14 @@ static double run(struct loop *l, unsigned threads, void *(*body)(void *))
     return atomic_load(&l->failed) ? 0 : (double)l->files->n / seconds;
 }
 
-double bare_threads(const struct file_list *files, unsigned threads)
+double bare_threads(const struct file_list *files, unsigned threads, unsigned keep)
 {
-    struct loop l = {.files = files};
+    struct loop l = {.files = files, .keep = keep};
     return run(&l, threads, read_files);
 }
 
-double bare_uring(const struct file_list *files, unsigned threads, unsigned depth)
+double bare_uring(const struct file_list *files, unsigned threads, unsigned depth, unsigned keep)
 {
-    struct loop l = {.files = files, .depth = (depth + threads - 1) / threads};
+    struct loop l = {.files = files, .depth = (depth + threads - 1) / threads, .keep = keep};
     return run(&l, threads, ring_files);
 }

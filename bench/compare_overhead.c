@@ -2,8 +2,8 @@
  *
  *     compare_overhead [ROUNDS]
  *
- * Prints CPU time per sample (all threads, user and system) for 10^4 to 10^7 samples, and the rate of
- * the keyed permutation. */
+ * Prints CPU time per sample (all threads, user and system) for 10^4 to 10^7 samples, and the rate
+ * of the keyed permutation. */
 #include "clock.h"
 #include "permutation.h"
 
@@ -32,8 +32,12 @@ static double cpu_per_sample(uint64_t n, unsigned threads)
     struct mr_dataset *d;
     struct mr_pipeline *p;
     struct mr_batch *b;
-    struct mr_pipeline_opts o = {.threads = threads, .map = do_nothing, .map_bytes = 64,
-                                 .map_without_bytes = 1, .keep_last = 1, .start_on_next = 1};
+    struct mr_pipeline_opts o = {.threads = threads,
+                                 .map = do_nothing,
+                                 .map_bytes = 64,
+                                 .map_without_bytes = 1,
+                                 .keep_last = 1,
+                                 .start_on_next = 1};
     if (mr_dataset_range(n, &d) || mr_pipeline_open(d, &o, &p, NULL))
         return -1;
     uint64_t cpu = mr_clock_process_cpu_ns();
@@ -54,9 +58,10 @@ static void report_overhead(unsigned rounds)
             for (unsigned k = 0; k < rounds; k++)
                 v[k] = cpu_per_sample(sizes[i], threads);
             qsort(v, rounds, sizeof *v, by_value);
-            printf("%u thread%s, %8llu samples: %.0f ns of CPU per sample (%.0f..%.0f), %u rounds\n",
-                   threads, threads > 1 ? "s" : " ", (unsigned long long)sizes[i], v[rounds / 2],
-                   v[rounds / 4], v[rounds - 1 - rounds / 4], rounds);
+            printf(
+                "%u thread%s, %8llu samples: %.0f ns of CPU per sample (%.0f..%.0f), %u rounds\n",
+                threads, threads > 1 ? "s" : " ", (unsigned long long)sizes[i], v[rounds / 2],
+                v[rounds / 4], v[rounds - 1 - rounds / 4], rounds);
         }
 }
 

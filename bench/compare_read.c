@@ -2,9 +2,12 @@
  *
  *     compare_read DIR [ROUNDS [DEPTH]]
  *
- * DIR is a data set as make_files writes it.  All contenders read the same files in the same shuffled
- * order; files are cached ("warm") or evicted before each run ("cold").  fio, if it is installed,
- * reads a file of its own in DIR with ImageNet's size split and O_DIRECT. */
+ * "Bare" loops throw each file away; "keeping" loops read into as many buffers as the pipeline has
+ * slots, so that the difference shows what it costs to have files in memory for somebody.
+ *
+ * DIR is a data set as make_files writes it.  All contenders read the same files in the same
+ * shuffled order; files are cached ("warm") or evicted before each run ("cold").  fio, if it is
+ * installed, reads a file of its own in DIR with ImageNet's size split and O_DIRECT. */
 #include "alternate.h"
 #include "bare_loops.h"
 
@@ -20,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SLOTS (3 * 64) /* of the pipeline at its defaults: three batches of 64 */
 
 struct setting {
     const char *dir;
@@ -63,8 +68,12 @@ static double our_rate(const struct setting *s, enum mr_engine engine)
 {
     struct mr_pipeline *p;
     struct mr_batch *b;
-    struct mr_pipeline_opts o = {.engine = engine, .threads = s->threads, .io_depth = s->depth,
-                                 .seed = 7, .keep_last = 1, .start_on_next = 1};
+    struct mr_pipeline_opts o = {.engine = engine,
+                                 .threads = s->threads,
+                                 .io_depth = s->depth,
+                                 .seed = 7,
+                                 .keep_last = 1,
+                                 .start_on_next = 1};
     uint64_t n = 0;
     int r;
     prepare(s);
@@ -94,14 +103,28 @@ static double run_bare_threads(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_threads(&s->files, s->threads);
+    return bare_threads(&s->files, s->threads, 1);
+}
+
+static double run_keeping_threads(void *ctx)
+{
+    struct setting *s = ctx;
+    prepare(s);
+    return bare_threads(&s->files, s->threads, SLOTS / s->threads);
 }
 
 static double run_bare_uring(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_uring(&s->files, s->threads, s->depth);
+    return bare_uring(&s->files, s->threads, s->depth, 1);
+}
+
+static double run_keeping_uring(void *ctx)
+{
+    struct setting *s = ctx;
+    prepare(s);
+    return bare_uring(&s->files, s->threads, s->depth, SLOTS / s->threads);
 }
 
 /* Bytes per second as a rate of files of the set's mean size, so that it compares. */
@@ -155,6 +178,8 @@ int main(int argc, char **argv)
                            uring = {"uring engine", run_uring_engine, &s},
                            loop = {"bare loop", run_bare_threads, &s},
                            ring = {"bare ring", run_bare_uring, &s},
+                           keeping_loop = {"keeping loop", run_keeping_threads, &s},
+                           keeping_ring = {"keeping ring", run_keeping_uring, &s},
                            fio = {"fio", run_fio, &s};
     if (load(&s))
         return 1;
@@ -164,7 +189,9 @@ int main(int argc, char **argv)
     for (s.cold = 0; s.cold < 2; s.cold++)
         for (s.threads = 1; s.threads <= 2; s.threads++) {
             bad |= compare(&s, &threads, &loop, rounds, 0.95);
+            bad |= compare(&s, &threads, &keeping_loop, rounds, 0);
             bad |= compare(&s, &uring, &ring, rounds, 0.90);
+            bad |= compare(&s, &uring, &keeping_ring, rounds, 0);
             if (s.cold)
                 bad |= compare(&s, &uring, &threads, rounds, s.threads == 2 ? 2.0 : 0);
         }

@@ -2,9 +2,9 @@
  *
  *     make_files OUT [COUNT [FROM]]
  *
- * Writes OUT/c00 .. OUT/c15 with COUNT files in all (8,192).  With FROM, a folder of real files, these
- * are repeated; else sizes follow ImageNet's distribution and contents are random bytes (fixed
- * seed). */
+ * Writes OUT/c00 .. OUT/c15 with COUNT files in all (8,192).  With FROM, a folder of real files,
+ * these are repeated; else sizes follow ImageNet's distribution and contents are random bytes
+ * (fixed seed). */
 #include <millrace/dataset.h>
 #include <millrace/store.h>
 
