@@ -72,7 +72,8 @@ const char *photo_set_list(struct tempdir *t, unsigned n, unsigned every)
     unlink(tempdir_path(t, "set/pipe"));
     assert_int_equal(mkfifo(tempdir_path(t, "set/pipe"), 0666), 0);
     for (unsigned i = 0, n_bad = 0; i < n; i++)
-        p += sprintf(p, "%s,%u\n", i % every == every - 1 ? bad[n_bad++ % 5] : name_of(i), i % 3);
+        p += snprintf(p, 64, "%s,%u\n", i % every == every - 1 ? bad[n_bad++ % 5] : name_of(i),
+                      i % 3);
     const char *path = tempdir_write(t, "list.csv", list, (size_t)(p - list));
     free(list);
     free(huge);
