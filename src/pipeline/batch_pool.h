@@ -30,10 +30,10 @@ struct mr_work_batch {
     struct mr_batch pub; /* first, so that a struct mr_batch * is one of these */
     struct mr_batch_pool *pool;
     atomic_uint refs;
-    atomic_uint claimed;  /* slots handed to workers; may run past pub.n */
-    atomic_uint finished; /* slots done */
-    uint64_t *index;      /* [batch] the samples that belong here, before substitution */
-    uint64_t *read_ns;    /* [batch] open to close */
+    _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, which may run past them */
+    atomic_uint finished;   /* slots done */
+    uint64_t *index;        /* [batch] the samples that belong here, before substitution */
+    uint64_t *read_ns;      /* [batch] open to close */
 
     struct mr_buffer slab;    /* the slots */
     struct mr_big_file **big; /* [batch] for files larger than a slot; NULL with a map */

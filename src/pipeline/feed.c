@@ -3,8 +3,9 @@
  * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed
  * there, once for all slots, so the order may keep a state (a shuffle window).  Workers then claim
  * slots with one atomic increment each.  A worker that still holds a pointer to a batch which
- * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: the
- * fields are written before `claimed` is set back to 0 with release order.
+ * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: all
+ * other fields are written before `claim` is set anew with release order, and the number of slots
+ * is part of that word, so that count and limit always belong together.
  *
  * Shutdown: stopping is set, everybody is woken, workers leave after the sample they work on, and
  * whatever they did not claim is dropped with the pool. */
@@ -53,7 +54,7 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     b->pub.n = mr_order_batch(&p->order, at.epoch, at.batch, b->index);
     atomic_store(&b->refs, 1);
     atomic_store(&b->finished, 0);
-    atomic_store_explicit(&b->claimed, 0, memory_order_release);
+    atomic_store_explicit(&b->claim, (uint64_t)b->pub.n << 32, memory_order_release);
     p->in_work[p->next_open % p->window] = b;
     p->next_open++;
     p->open = b;
@@ -67,11 +68,18 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
     struct mr_work_batch *b = w->batch;
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
         return 0;
-    unsigned slot = atomic_fetch_add_explicit(&b->claimed, 1, memory_order_acq_rel);
-    if (slot >= b->pub.n)
+    uint64_t claim = atomic_fetch_add_explicit(&b->claim, 1, memory_order_acq_rel);
+    unsigned slot = (uint32_t)claim;
+    if (slot >= claim >> 32)
         return 0;
     *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
     return 1;
+}
+
+static int all_claimed(struct mr_work_batch *b)
+{
+    uint64_t claim = atomic_load(&b->claim);
+    return (uint32_t)claim >= claim >> 32;
 }
 
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
@@ -86,7 +94,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 result = -1;
                 break;
             }
-            if (!p->open || atomic_load(&p->open->claimed) >= p->open->pub.n)
+            if (!p->open || all_claimed(p->open))
                 p->open = open_next(p);
             if (p->open)
                 break;

@@ -1,7 +1,10 @@
 /* microbench.c - see microbench.h.
  *
  * A run: evict (if cold) -> ask what is cached -> open -> draw -> close.  What the block layer
- * fetched is read after the close, when the last read-ahead of ours has been submitted. */
+ * fetched is read after the close, when the last read-ahead of ours has been submitted.
+ *
+ * Asking opens every file, which fetches inodes and directories.  So after the system's caches have
+ * been dropped nobody asks: what the eviction just before left is the answer. */
 #include "microbench.h"
 
 #include "cache_sweep.h"
@@ -27,9 +30,9 @@ struct bench {
     const struct mr_bench_opts *o;
     struct mr_bench_result *out;
     struct mr_error *err;
-    uint64_t total;       /* samples in a run */
-    enum mr_fs_kind kind; /* where the data are */
-    int all_cold;         /* every eviction so far was proven */
+    uint64_t total;          /* samples in a run */
+    struct mr_filesystem fs; /* where the data are */
+    int all_cold;            /* every eviction so far was proven */
     unsigned n_done;
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
@@ -100,41 +103,50 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     return r;
 }
 
-static int make_cold(struct bench *b, unsigned run)
+static int64_t cached_now(struct bench *b)
+{
+    struct mr_cache_sweep sweep = {0};
+    if (mr_cache_sweep_data(&sweep, b->o->data, 0, b->o->pipe.should_stop,
+                            b->o->pipe.should_stop_ctx))
+        return -1;
+    return mr_cache_sweep_cached(&sweep);
+}
+
+/* Empty the caches as asked; *cached is what is left of the data, -1 when it cannot be known. */
+static int make_cold(struct bench *b, unsigned run, int64_t *cached)
 {
     struct mr_cache_sweep sweep = {0};
     tell(b, "evicting", run, 0);
     int r = mr_cache_sweep_data(&sweep, b->o->data, 1, b->o->pipe.should_stop,
                                 b->o->pipe.should_stop_ctx);
-    if (!r && b->o->drop_caches) {
-        r = mr_cache_drop_all();
-        if (r)
-            mr_fail(b->err, r,
-                    "cannot drop the system's caches: %s (--drop-caches needs root; --cold alone "
-                    "evicts the data set's own files)",
-                    mr_errno_text(r));
+    if (r)
+        return r;
+    b->all_cold &= !sweep.n_unproven;
+    if (!b->o->drop_caches) {
+        *cached = cached_now(b);
+        return 0;
     }
-    b->all_cold &= !sweep.n_unproven && !sweep.n_unknown;
+    *cached = sweep.n_unknown ? -1 : (int64_t)sweep.cached_after;
+    r = mr_cache_drop_all();
+    if (r)
+        mr_fail(b->err, r,
+                "cannot drop the system's caches: %s (--drop-caches needs root; --cold alone "
+                "evicts the data set's own files)",
+                mr_errno_text(r));
     return r;
 }
 
-static int64_t cached_now(struct bench *b)
-{
-    struct mr_cache_sweep sweep = {0};
-    if (mr_cache_sweep_data(&sweep, b->o->data, 0, NULL, NULL))
-        return -1;
-    return mr_cache_sweep_cached(&sweep);
-}
-
 /* Bytes fetched from the device, or -1 where the file system does not account them.  Block devices
- * do; memory and FUSE do not; elsewhere only a change proves that somebody counts. */
+ * do, and an overlay on one; memory and FUSE do not; elsewhere only a change proves that somebody
+ * counts. */
 static int64_t device_delta(const struct bench *b, uint64_t before, int have_before)
 {
     uint64_t after;
-    if (!have_before || mr_io_read_bytes(&after) || b->kind == MR_FS_MEMORY ||
-        b->kind == MR_FS_FUSE)
+    enum mr_fs_kind kind = b->fs.kind;
+    int on_a_disk = kind == MR_FS_BLOCK || (kind == MR_FS_OVERLAY && !b->fs.lower_cache);
+    if (!have_before || mr_io_read_bytes(&after) || (!on_a_disk && kind != MR_FS_OTHER))
         return -1;
-    return after > before || b->kind == MR_FS_BLOCK ? (int64_t)(after - before) : -1;
+    return on_a_disk || after > before ? (int64_t)(after - before) : -1;
 }
 
 static int one_run(void *ctx, unsigned i)
@@ -144,10 +156,13 @@ static int one_run(void *ctx, unsigned i)
     struct mr_pipeline_opts opts = b->o->pipe;
     struct mr_pipeline *p = NULL;
     uint64_t device = 0;
-    int r = b->o->cold ? make_cold(b, i) : 0;
+    int r = 0;
+    if (b->o->cold)
+        r = make_cold(b, i, &run->cache_bytes);
+    else
+        run->cache_bytes = cached_now(b);
     if (r)
         return r;
-    run->cache_bytes = cached_now(b);
     opts.start_on_next = 1;
     if (i)
         opts.on_error = NULL; /* once is enough for the ledger */
@@ -174,7 +189,7 @@ static int one_run(void *ctx, unsigned i)
     return r;
 }
 
-static enum mr_fs_kind kind_of_data(const struct mr_dataset *data)
+static struct mr_filesystem filesystem_of_data(const struct mr_dataset *data)
 {
     char path[PATH_MAX];
     struct mr_filesystem fs = {.kind = MR_FS_OTHER};
@@ -189,17 +204,25 @@ static enum mr_fs_kind kind_of_data(const struct mr_dataset *data)
         if (!r)
             break;
     }
-    return fs.kind;
+    return fs;
 }
 
+/* Data that fit into memory may come from there: unless they were evicted, and in every epoch after
+ * the first even then. */
 static void warn_if_small(struct bench *b)
 {
-    uint64_t memory = mr_memory_total_bytes(), bytes = b->out->median.delivered_bytes;
-    if (!b->o->cold && memory && bytes && bytes < memory)
+    uint64_t memory = mr_memory_total_bytes();
+    unsigned epochs = b->o->pipe.epochs ? b->o->pipe.epochs : 1;
+    uint64_t bytes = b->out->median.delivered_bytes / epochs;
+    const char *why = !b->o->cold ? "without --cold this measures the page cache, not the storage"
+                      : !b->all_cold ? "and that they were evicted is unproven: this may measure a "
+                                       "cache, not the storage"
+                      : epochs > 1   ? "only the first epoch of a run is cold"
+                                     : NULL;
+    if (why && memory && bytes < memory)
         snprintf(b->out->warning, sizeof b->out->warning,
-                 "the data read (%.1f MB) fit into memory (%.0f MB): without --cold this measures "
-                 "the page cache, not the storage",
-                 (double)bytes / 1e6, (double)memory / 1e6);
+                 "the data read (%.1f MB) fit into memory (%.0f MB): %s", (double)bytes / 1e6,
+                 (double)memory / 1e6, why);
 }
 
 /* Medians of what was measured; the warm-up is left out unless it is all there is. */
@@ -209,10 +232,11 @@ static int conclude(struct bench *b, int r)
     unsigned first = b->n_done > 1 ? mr_repeat_first(b->o->runs) : 0;
     unsigned n = b->n_done - first;
     out->partial = r == -ECANCELED;
-    out->cold = !b->o->cold         ? NULL
-                : !b->all_cold      ? "unproven"
-                : b->o->drop_caches ? "data+metadata"
-                                    : "data";
+    out->cold = !b->o->cold                  ? NULL
+                : !b->all_cold || !b->n_done ? "unproven"
+                : b->o->drop_caches          ? "data+metadata"
+                                             : "data";
+    out->median = (struct mr_bench_run){.device_bytes = -1, .cache_bytes = -1};
     if (!b->n_done)
         return r;
     double *rates = calloc(n, sizeof *rates);
@@ -244,7 +268,7 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
     b.stats = calloc(o->runs, sizeof *b.stats);
     int r = b.run && b.stats ? 0 : mr_fail(err, -ENOMEM, "no memory for %u runs", o->runs);
     if (!r) {
-        b.kind = kind_of_data(o->data);
+        b.fs = filesystem_of_data(o->data);
         mr_peak_rss_reset();
         if (o->warm)
             r = extra_pass(&b, "warming", NULL);

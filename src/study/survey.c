@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int by_size(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -53,19 +53,29 @@ static int look_at(struct mr_survey *s, const char *path, int check, struct mr_b
     return r;
 }
 
-static void count_classes(const struct mr_dataset *data, struct mr_survey *s)
+/* By sorting the labels, not by a counter for each class: one large label must not cost memory. */
+static int count_classes(const struct mr_dataset *data, struct mr_survey *s)
 {
-    uint64_t *n = calloc(s->classes, sizeof *n);
-    if (!n)
-        return;
+    uint64_t *label = malloc((s->samples + 1) * sizeof *label), run = 0, n_used = 0;
+    if (!label)
+        return -ENOMEM;
     for (uint64_t i = 0; i < s->samples; i++)
-        n[mr_dataset_label(data, i)]++;
-    s->smallest_class = s->largest_class = n[0];
-    for (uint32_t c = 1; c < s->classes; c++) {
-        s->smallest_class = n[c] < s->smallest_class ? n[c] : s->smallest_class;
-        s->largest_class = n[c] > s->largest_class ? n[c] : s->largest_class;
+        label[i] = mr_dataset_label(data, i);
+    qsort(label, s->samples, sizeof *label, by_value);
+    s->smallest_class = s->samples;
+    for (uint64_t i = 0; i < s->samples; i++) {
+        run++;
+        if (i + 1 < s->samples && label[i + 1] == label[i])
+            continue;
+        s->smallest_class = run < s->smallest_class ? run : s->smallest_class;
+        s->largest_class = run > s->largest_class ? run : s->largest_class;
+        n_used++;
+        run = 0;
     }
-    free(n);
+    if (n_used < s->classes)
+        s->smallest_class = 0;
+    free(label);
+    return 0;
 }
 
 static void count_sizes(struct mr_survey *s, uint64_t *size)
@@ -73,7 +83,7 @@ static void count_sizes(struct mr_survey *s, uint64_t *size)
     uint64_t n = s->files;
     if (!n)
         return;
-    qsort(size, n, sizeof *size, by_size);
+    qsort(size, n, sizeof *size, by_value);
     s->smallest = size[0];
     s->largest = size[n - 1];
     s->p10 = size[(n - 1) / 10];
@@ -124,9 +134,11 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
     }
     s.partial = r == -ECANCELED;
     count_sizes(&s, sizes);
-    count_classes(data, &s);
+    int counted = count_classes(data, &s);
     free(sizes);
     mr_buffer_fini(&buf);
+    if (counted)
+        return counted;
     *out = s;
     return r;
 }
