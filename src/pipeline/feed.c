@@ -58,8 +58,6 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     p->in_work[p->next_open % p->window] = b;
     p->next_open++;
     p->open = b;
-    if (p->n_idle)
-        pthread_cond_broadcast(&p->pool->work);
     return b;
 }
 
@@ -96,8 +94,12 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
             }
             if (!p->open || all_claimed(p->open))
                 p->open = open_next(p);
-            if (p->open)
+            if (p->open) {
+                /* There is more than one slot to fill: pass the word on. */
+                if (p->n_idle)
+                    pthread_cond_signal(&pool->work);
                 break;
+            }
             if (!block) {
                 result = 0;
                 break;
@@ -388,7 +390,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     }
     p->begun = p->wanted = 1;
     if (p->n_idle && may_open(p))
-        pthread_cond_broadcast(&pool->work);
+        pthread_cond_signal(&pool->work);
     if (!is_ready(p) && p->last_wait_ns < SPIN_NS && p->spare_cpu)
         spin_until_ready(p);
     p->asleep = 1;
@@ -404,7 +406,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         pool->n_out++;
         pool->refs++;
         if (p->n_idle && may_open(p))
-            pthread_cond_broadcast(&pool->work);
+            pthread_cond_signal(&pool->work);
     }
     pthread_mutex_unlock(&pool->mu);
     return r;
