@@ -25,7 +25,12 @@ int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
 int mr_frame_begin_rows(const struct mr_frame *f, uint32_t width, uint32_t height,
                         const struct mr_region *region)
 {
-    struct mr_picture pic = {.colour = MR_COLOUR_RGB, .region = *region, .slot = f->slot};
+    struct mr_picture pic = {.colour = MR_COLOUR_RGB,
+                             .width = width,
+                             .height = height,
+                             .shrink = 1,
+                             .region = *region,
+                             .slot = f->slot};
     for (int i = 0; i < 3; i++)
         pic.planes[i] = (struct mr_plane_shape){.cols = width,
                                                 .rows = height,

@@ -214,55 +214,85 @@ static void start(struct mr_jpeg *j)
 
 /* ---- planes ---- */
 
-static int dct_size(const jpeg_component_info *c)
+static uint32_t dct_size(const jpeg_component_info *c)
 {
 #if JPEG_LIB_VERSION >= 70
-    return c->DCT_h_scaled_size;
+    return (uint32_t)c->DCT_h_scaled_size;
 #else
-    return c->DCT_scaled_size;
+    return (uint32_t)c->DCT_scaled_size;
 #endif
 }
 
-/* Where libjpeg interpolates between chroma samples so do we; where it repeats them, likewise. */
-static int is_replicated(const struct mr_jpeg *j, const jpeg_component_info *c)
+static uint32_t min_dct_size(const struct mr_jpeg *j)
 {
-    int h = j->lib.max_h_samp_factor, v = j->lib.max_v_samp_factor;
-    if (h % c->h_samp_factor || v % c->v_samp_factor)
-        return 0;
-    return h / c->h_samp_factor > 2 || v / c->v_samp_factor > 2;
+#if JPEG_LIB_VERSION >= 70
+    return (uint32_t)j->lib.min_DCT_h_scaled_size;
+#else
+    return (uint32_t)j->lib.min_DCT_scaled_size;
+#endif
+}
+
+/* libjpeg interpolates where chroma is halved in one or both directions and repeats samples
+ * elsewhere. */
+static uint32_t upsampling_of(const struct mr_plane_shape *s, uint32_t size)
+{
+    int half_h = 2 * s->h_num == s->h_den, half_v = 2 * s->v_num == s->v_den;
+    int full_h = s->h_num == s->h_den, full_v = s->v_num == s->v_den;
+    if (size > 1 && ((half_h && (half_v || full_v) && s->cols > 2) || (full_h && half_v)))
+        return MR_UPSAMPLE_TRIANGLE;
+    return MR_UPSAMPLE_REPEAT;
 }
 
 static void describe_planes(const struct mr_jpeg *j, struct mr_picture *pic)
 {
+    uint32_t max_h = (uint32_t)j->lib.max_h_samp_factor, max_v = (uint32_t)j->lib.max_v_samp_factor;
+    uint32_t n_mcus = (j->lib.image_width + max_h * DCTSIZE - 1) / (max_h * DCTSIZE);
     for (int i = 0; i < j->lib.num_components; i++) {
         const jpeg_component_info *c = &j->lib.comp_info[i];
-        uint32_t size = (uint32_t)dct_size(c);
-        uint32_t mcus = (j->lib.image_width + (uint32_t)j->lib.max_h_samp_factor * DCTSIZE - 1) /
-                        ((uint32_t)j->lib.max_h_samp_factor * DCTSIZE);
-        pic->planes[i] = (struct mr_plane_shape){
+        struct mr_plane_shape *s = &pic->planes[i];
+        *s = (struct mr_plane_shape){
             .cols = c->downsampled_width,
             .rows = c->downsampled_height,
-            .stored_cols = mcus * (uint32_t)c->h_samp_factor * size,
-            .stripe_rows = (uint32_t)c->v_samp_factor * size,
-            .h_num = (uint32_t)c->h_samp_factor * size,
-            .h_den = (uint32_t)j->lib.max_h_samp_factor * DCTSIZE,
-            .v_num = (uint32_t)c->v_samp_factor * size,
-            .v_den = (uint32_t)j->lib.max_v_samp_factor * DCTSIZE,
-            .replicate = is_replicated(j, c),
+            .h_num = (uint32_t)c->h_samp_factor * dct_size(c),
+            .h_den = max_h * min_dct_size(j),
+            .v_num = (uint32_t)c->v_samp_factor * dct_size(c),
+            .v_den = max_v * min_dct_size(j),
         };
+        s->stored_cols = n_mcus * s->h_num;
+        s->stripe_rows = s->v_num;
+        s->upsampling = upsampling_of(s, min_dct_size(j));
     }
+    pic->width = j->lib.output_width;
+    pic->height = j->lib.output_height;
+    pic->shrink = j->lib.scale_denom;
 }
 
-/* Have the inverse transform shrink the image as long as there are pixels for every output. */
+/* Whether every plane would still have a sample for every output. */
+static int is_enough(struct mr_jpeg *j, const struct mr_region *g)
+{
+    const struct mr_decoder_opts *o = j->frame->opts;
+    jpeg_calc_output_dimensions(&j->lib);
+    for (int i = 0; i < j->lib.num_components; i++) {
+        const jpeg_component_info *c = &j->lib.comp_info[i];
+        if ((uint64_t)c->downsampled_width * g->width / j->lib.image_width < o->width ||
+            (uint64_t)c->downsampled_height * g->height / j->lib.image_height < o->height)
+            return 0;
+    }
+    return 1;
+}
+
+/* Have the inverse transform shrink the image as far as that loses nothing.  Where chroma is halved
+ * in both directions libjpeg shrinks it one step less, so it does not stand in the way. */
 static void choose_scale(struct mr_jpeg *j, const struct mr_region *g)
 {
     const struct mr_decoder_opts *o = j->frame->opts;
-    unsigned den = 1;
-    if (o->resize == MR_RESIZE_AREA && !o->exact)
-        while (den < 8 && g->width / (2 * den) >= o->width && g->height / (2 * den) >= o->height)
-            den *= 2;
     j->lib.scale_num = 1;
-    j->lib.scale_denom = den;
+    j->lib.scale_denom = 1;
+    if (o->resize != MR_RESIZE_AREA || o->exact)
+        return;
+    for (j->lib.scale_denom = 8; j->lib.scale_denom > 1; j->lib.scale_denom /= 2)
+        if (is_enough(j, g))
+            return;
 }
 
 static void need_components(struct mr_jpeg *j, int needed)

@@ -52,28 +52,38 @@ void mr_resizer_fini(struct mr_resizer *r)
     mr_buffer_fini(&r->tap_rows);
 }
 
-static int build_axes(struct mr_resizer *r, struct mr_resizer_plane *p, const struct mr_region *g)
+static uint32_t upsampling_of(uint32_t wanted, uint32_t num, uint32_t den)
+{
+    return 2 * num == den ? wanted : MR_UPSAMPLE_REPEAT;
+}
+
+static int build_axes(struct mr_resizer *r, struct mr_resizer_plane *p,
+                      const struct mr_picture *pic)
 {
     const struct mr_plane_shape *s = &p->shape;
     struct mr_axis_spec across = {.n_out = r->opts.width,
-                                  .n_in = s->cols,
-                                  .begin = g->x,
-                                  .length = g->width,
+                                  .begin = pic->region.x,
+                                  .length = pic->region.width,
+                                  .shrink = pic->shrink,
+                                  .n_pixels = pic->width,
+                                  .n_samples = s->cols,
                                   .num = s->h_num,
                                   .den = s->h_den,
+                                  .upsampling = upsampling_of(s->upsampling, s->h_num, s->h_den),
                                   .resize = r->opts.resize,
-                                  .replicate = (uint32_t)s->replicate,
-                                  .flip = (uint32_t)g->flip,
+                                  .flip = (uint32_t)pic->region.flip,
                                   .lanes = MR_AXIS_LANES};
-    struct mr_axis_spec down = across;
-    down.n_out = r->opts.height;
-    down.n_in = s->rows;
-    down.begin = g->y;
-    down.length = g->height;
-    down.num = s->v_num;
-    down.den = s->v_den;
-    down.flip = 0;
-    down.lanes = 1;
+    struct mr_axis_spec down = {.n_out = r->opts.height,
+                                .begin = pic->region.y,
+                                .length = pic->region.height,
+                                .shrink = pic->shrink,
+                                .n_pixels = pic->height,
+                                .n_samples = s->rows,
+                                .num = s->v_num,
+                                .den = s->v_den,
+                                .upsampling = upsampling_of(s->upsampling, s->v_num, s->v_den),
+                                .resize = r->opts.resize,
+                                .lanes = 1};
     p->across = &p->own_across;
     p->down = &p->own_down;
     int ret = mr_axis_build(p->across, &across);
@@ -94,7 +104,7 @@ static int prepare_axes(struct mr_resizer *r, const struct mr_picture *pic)
             p->down = before->down;
             continue;
         }
-        int ret = build_axes(r, p, &pic->region);
+        int ret = build_axes(r, p, pic);
         if (ret)
             return ret;
     }

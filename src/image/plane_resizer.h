@@ -30,13 +30,16 @@ struct mr_plane_shape {
     uint32_t stripe_rows;  /* rows that arrive at once */
     uint32_t h_num, h_den; /* samples per pixel */
     uint32_t v_num, v_den;
-    int replicate; /* see resize_axis.h */
+    /* enum mr_upsampling; TRIANGLE is used on the axes that have half as many samples as pixels */
+    uint32_t upsampling;
 };
 
 struct mr_picture {
     enum mr_colour colour; /* says how many planes there are */
     struct mr_plane_shape planes[3];
-    struct mr_region region;
+    uint32_t width, height;  /* pixels, after shrinking */
+    uint32_t shrink;         /* what the decoder shrank the image by already */
+    struct mr_region region; /* in pixels before that */
     void *slot;
 };
 

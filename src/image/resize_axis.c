@@ -1,24 +1,23 @@
 /* resize_axis.c - taps and weights along one axis, in integers.
  *
- * Positions are exact fractions, so nothing depends on how a compiler rounds.  With `begin` and
- * `length` the part of the image that is shown, output x begins at the pixel coordinate
+ * First the weights of pixels.  Positions are exact fractions, so nothing depends on how a compiler
+ * rounds: with `begin` and `length` the part of the image that is shown, output x begins at the
+ * pixel coordinate begin + x * length / n_out.
  *
- *     begin + x * length / n_out
+ * bilinear   The centres of pixel 0 and output 0 coincide (TensorFlow 1), so x falls between two
+ *            pixels, of which the second may not lie outside the shown part.
+ * area       Output x is the mean over [x, x + 1) * length / n_out; a pixel weighs what it covers
+ * of that (TensorFlow's resize_area).
  *
- * and a plane has num/den samples a pixel (1/1 for luma, 1/2 for halved chroma, less after a scaled
- * inverse transform).
- *
- * bilinear   Pixel centres of input and output 0 coincide (TensorFlow 1), so x falls between the
- *            samples lo and lo + 1.  A chroma sample sits in the middle of the pixels it covers:
- *            its coordinate is (pixel + 1/2) * num/den - 1/2.  That is the line on which libjpeg's
- *            "fancy" upsampling puts its values.  Where libjpeg replicates chroma samples instead,
- *            `replicate` takes the samples that cover the pixels lo and lo + 1.
- * area       Output x is the mean over [x, x + 1) * length / n_out; a sample weighs what it covers
- *            of that (TensorFlow's resize_area).
+ * Then the weights of samples.  A plane may have fewer samples than the image has pixels, and
+ * libjpeg would make the missing ones by repeating samples or with a triangle filter ("fancy
+ * upsampling").  Both are sums of samples, so instead each pixel's weight is handed on to the
+ * samples that it would have been made of.  The result is that of upsampling first, without the
+ * upsampling and its rounding.
  *
  * Weights of an output always add up to MR_WEIGHT_ONE: a flat plane stays flat, and equal sizes
- * copy the plane bit for bit.  Area weights are differences of a rounded running sum, so they do so
- * even where there are more samples than units to give away. */
+ * copy the plane bit for bit.  Rounding is done on running sums, so this holds even where there are
+ * more samples than units to give away. */
 #include "resize_axis.h"
 
 #include <errno.h>
@@ -26,122 +25,123 @@
 
 struct taps {
     uint32_t start, n;
-    uint32_t frac; /* bilinear: the weight of the second tap */
 };
 
-/* The samples that the shown part of the image covers: what lies outside has no weight. */
-struct bounds {
-    uint32_t first, last;
-};
+/* ---- pixels ---- */
 
-static struct bounds shown_samples(const struct mr_axis_spec *s)
-{
-    uint64_t end = (uint64_t)s->begin + s->length;
-    struct bounds b = {
-        .first = (uint32_t)((uint64_t)s->begin * s->num / s->den),
-        .last = (uint32_t)((end * s->num + s->den - 1) / s->den - 1),
-    };
-    if (b.last > s->n_in - 1)
-        b.last = s->n_in - 1;
-    if (b.first > b.last)
-        b.first = b.last;
-    return b;
-}
-
-static struct taps replicated_taps(const struct mr_axis_spec *s, uint32_t x)
+static struct taps bilinear_pixels(const struct mr_axis_spec *s, uint32_t x, int32_t *w)
 {
     uint64_t at = (uint64_t)x * s->length;
-    uint32_t lo = s->begin + (uint32_t)(at / s->n_out);
-    uint32_t hi = lo + 1 < s->begin + s->length ? lo + 1 : lo;
-    struct taps t = {.start = (uint32_t)((uint64_t)lo * s->num / s->den), .n = 1};
-    if ((uint64_t)hi * s->num / s->den > t.start) {
+    struct taps t = {.start = (uint32_t)(at / s->n_out), .n = 1};
+    uint64_t rest = at - (uint64_t)t.start * s->n_out;
+    w[0] = MR_WEIGHT_ONE;
+    if (rest && t.start + 1 < s->length) {
+        w[1] = (int32_t)((rest * MR_WEIGHT_ONE + s->n_out / 2) / s->n_out);
+        w[0] = MR_WEIGHT_ONE - w[1];
         t.n = 2;
-        t.frac = (uint32_t)(((at % s->n_out) * MR_WEIGHT_ONE + s->n_out / 2) / s->n_out);
     }
+    t.start += s->begin;
     return t;
 }
 
-static struct taps bilinear_taps(const struct mr_axis_spec *s, struct bounds b, uint32_t x)
+static struct taps area_pixels(const struct mr_axis_spec *s, uint32_t x, int32_t *w)
 {
-    if (s->replicate)
-        return replicated_taps(s, x);
-    /* (pixel + 1/2) * num / den - 1/2 over the common denominator 2 * n_out * den */
-    int64_t pixel = (int64_t)s->begin * s->n_out + (int64_t)x * s->length;
-    int64_t pos = (2 * pixel + s->n_out) * s->num - (int64_t)s->n_out * s->den;
-    int64_t unit = 2 * (int64_t)s->n_out * s->den;
-    if (pos < b.first * unit)
-        return (struct taps){.start = b.first, .n = 1};
-    if (pos >= b.last * unit)
-        return (struct taps){.start = b.last, .n = 1};
-    struct taps t = {.start = (uint32_t)(pos / unit), .n = 2};
-    int64_t rest = pos - t.start * unit;
-    t.frac = (uint32_t)((rest * MR_WEIGHT_ONE + unit / 2) / unit);
-    return t;
-}
-
-static struct taps area_taps(const struct mr_axis_spec *s, struct bounds b, uint32_t x)
-{
-    uint64_t unit = (uint64_t)s->n_out * s->den; /* one sample */
-    uint64_t from = ((uint64_t)s->begin * s->n_out + (uint64_t)x * s->length) * s->num;
-    uint64_t to = from + (uint64_t)s->length * s->num;
-    uint64_t first = from / unit, last = (to + unit - 1) / unit - 1;
-    if (first > b.last)
-        first = b.last;
-    if (last > b.last)
-        last = b.last;
-    return (struct taps){.start = (uint32_t)first, .n = (uint32_t)(last - first + 1)};
-}
-
-static struct taps taps_of(const struct mr_axis_spec *s, struct bounds b, uint32_t out)
-{
-    uint32_t x = s->flip ? s->n_out - 1 - out : out;
-    return s->resize == MR_RESIZE_AREA ? area_taps(s, b, x) : bilinear_taps(s, b, x);
-}
-
-/* Weight of all taps before sample `i` of area output x. */
-static uint32_t area_sum(const struct mr_axis_spec *s, uint32_t x, uint64_t i)
-{
-    uint64_t unit = (uint64_t)s->n_out * s->den;
-    uint64_t from = ((uint64_t)s->begin * s->n_out + (uint64_t)x * s->length) * s->num;
-    uint64_t size = (uint64_t)s->length * s->num;
-    uint64_t covered = i * unit <= from ? 0 : i * unit - from;
-    if (covered > size)
-        covered = size;
-    return (uint32_t)((covered * MR_WEIGHT_ONE + size / 2) / size);
-}
-
-/* Write weight k of an output to w[k / 2 * step + k % 2]. */
-static void put_weights(const struct mr_axis_spec *s, struct taps t, uint32_t out, int16_t *w,
-                        size_t step)
-{
-    if (s->resize != MR_RESIZE_AREA) {
-        w[0] = (int16_t)(MR_WEIGHT_ONE - t.frac);
-        w[1] = (int16_t)t.frac;
-        return;
-    }
-    uint32_t x = s->flip ? s->n_out - 1 - out : out;
-    uint32_t sum = 0;
-    for (uint32_t k = 0; k < t.n; k++) {
-        uint32_t next = k + 1 == t.n ? MR_WEIGHT_ONE : area_sum(s, x, (uint64_t)t.start + k + 1);
-        w[k / 2 * step + k % 2] = (int16_t)(next - sum);
+    uint64_t unit = (uint64_t)s->n_out * s->shrink; /* a pixel of the shrunken image */
+    uint64_t from = (uint64_t)s->begin * s->n_out + (uint64_t)x * s->length;
+    uint64_t to = from + s->length;
+    struct taps t = {.start = (uint32_t)(from / unit)};
+    int32_t sum = 0;
+    for (uint64_t edge = ((uint64_t)t.start + 1) * unit;; edge += unit) {
+        int last = edge >= to || t.start + t.n + 1 == s->n_pixels;
+        uint64_t covered = edge - from;
+        int32_t next =
+            last ? MR_WEIGHT_ONE : (int32_t)((covered * MR_WEIGHT_ONE + s->length / 2) / s->length);
+        w[t.n++] = next - sum;
         sum = next;
+        if (last)
+            return t;
     }
 }
 
-static uint32_t most_pairs(const struct mr_axis_spec *s)
+static uint32_t most_pixels(const struct mr_axis_spec *s)
 {
     if (s->resize != MR_RESIZE_AREA)
-        return 1;
-    uint64_t unit = (uint64_t)s->n_out * s->den;
-    return (uint32_t)(((uint64_t)s->length * s->num / unit + 2 + 1) / 2);
+        return 2;
+    return (uint32_t)(s->length / ((uint64_t)s->n_out * s->shrink) + 2);
 }
+
+/* ---- samples ---- */
+
+static uint32_t sample_of(const struct mr_axis_spec *s, uint32_t pixel)
+{
+    uint64_t i = (uint64_t)pixel * s->num / s->den;
+    return i < s->n_samples ? (uint32_t)i : s->n_samples - 1;
+}
+
+/* The other sample of a pixel's triangle. */
+static uint32_t second_sample(const struct mr_axis_spec *s, uint32_t pixel)
+{
+    uint32_t i = pixel / 2;
+    if (pixel % 2)
+        return i + 1 < s->n_samples ? i + 1 : i;
+    return i ? i - 1 : 0;
+}
+
+/* Hand pixels' weights on to samples, whose weights are four times finer. */
+static struct taps repeat_samples(const struct mr_axis_spec *s, struct taps p, const int32_t *pw,
+                                  int32_t *sw)
+{
+    struct taps t = {.start = sample_of(s, p.start)};
+    t.n = sample_of(s, p.start + p.n - 1) - t.start + 1;
+    memset(sw, 0, t.n * sizeof *sw);
+    for (uint32_t k = 0; k < p.n; k++)
+        sw[sample_of(s, p.start + k) - t.start] += 4 * pw[k];
+    return t;
+}
+
+static struct taps triangle_samples(const struct mr_axis_spec *s, struct taps p, const int32_t *pw,
+                                    int32_t *sw)
+{
+    uint32_t last = p.start + p.n - 1;
+    uint32_t a = sample_of(s, p.start), b = second_sample(s, p.start);
+    uint32_t c = sample_of(s, last), d = second_sample(s, last);
+    struct taps t = {.start = a < b ? a : b};
+    t.n = (c > d ? c : d) - t.start + 1;
+    memset(sw, 0, t.n * sizeof *sw);
+    for (uint32_t k = 0; k < p.n; k++) {
+        sw[sample_of(s, p.start + k) - t.start] += 3 * pw[k];
+        sw[second_sample(s, p.start + k) - t.start] += pw[k];
+    }
+    return t;
+}
+
+static uint32_t most_samples(const struct mr_axis_spec *s)
+{
+    uint32_t n = most_pixels(s);
+    return s->upsampling == MR_UPSAMPLE_TRIANGLE ? n / 2 + 2 : n;
+}
+
+/* Taps of output `out`, their weights in a->sample_weights, four times too fine. */
+static struct taps taps_of(const struct mr_axis *a, const struct mr_axis_spec *s, uint32_t out)
+{
+    uint32_t x = s->flip ? s->n_out - 1 - out : out;
+    struct taps p = s->resize == MR_RESIZE_AREA ? area_pixels(s, x, a->pixel_weights)
+                                                : bilinear_pixels(s, x, a->pixel_weights);
+    return s->upsampling == MR_UPSAMPLE_TRIANGLE
+               ? triangle_samples(s, p, a->pixel_weights, a->sample_weights)
+               : repeat_samples(s, p, a->pixel_weights, a->sample_weights);
+}
+
+/* ---- the axis ---- */
 
 /* Divide a->memory among the arrays and clear them. */
 static int lay_out(struct mr_axis *a, const struct mr_axis_spec *s)
 {
     size_t n = (s->n_out + s->lanes - 1) / s->lanes * s->lanes;
     size_t n_weights = n * a->n_pairs * 2, n_groups = n / MR_AXIS_LANES + 1;
-    size_t bytes = n_weights * 2 + n * 2 * 4 + n * 2 * 2 + n_groups * 4;
+    size_t n_pixels = most_pixels(s), n_samples = most_samples(s);
+    size_t bytes =
+        n_weights * 2 + n * 2 * 4 + n * 2 * 2 + n_groups * 4 + (n_pixels + n_samples) * 4;
     int r = mr_buffer_reserve(&a->memory, bytes);
     if (r)
         return r;
@@ -156,9 +156,13 @@ static int lay_out(struct mr_axis *a, const struct mr_axis_spec *s)
     a->n_taps = (uint32_t *)at;
     at += n * 4;
     a->base = (uint32_t *)at;
+    at += n_groups * 4;
+    a->pixel_weights = (int32_t *)at;
+    a->sample_weights = a->pixel_weights + n_pixels;
     return 0;
 }
 
+/* Where the pairs of taps lie from the lowest of their group on. */
 static void index_groups(struct mr_axis *a)
 {
     uint32_t n_groups = (a->spec.n_out + MR_AXIS_LANES - 1) / MR_AXIS_LANES;
@@ -167,18 +171,27 @@ static void index_groups(struct mr_axis *a)
     a->narrow = 1;
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t *start = a->start + g * MR_AXIS_LANES;
-        uint32_t low = start[0], high = start[0];
-        for (uint32_t i = 1; i < MR_AXIS_LANES; i++) {
-            low = start[i] < low ? start[i] : low;
-            high = start[i] > high ? start[i] : high;
-        }
+        uint32_t first = start[0], last = start[MR_AXIS_LANES - 1];
+        uint32_t low = first < last ? first : last, high = first < last ? last : first;
         base[g] = low;
         if (high - low + 2 * a->n_pairs > 64)
             a->narrow = 0;
-        for (uint32_t i = 0; i < MR_AXIS_LANES; i++) {
-            near_index[(g * MR_AXIS_LANES + i) * 2] = (uint16_t)(start[i] - low);
-            near_index[(g * MR_AXIS_LANES + i) * 2 + 1] = (uint16_t)(start[i] - low + 1);
+        for (uint32_t i = 0; i < MR_AXIS_LANES; i++, near_index += 2) {
+            near_index[0] = (uint16_t)(start[i] - low);
+            near_index[1] = (uint16_t)(start[i] - low + 1);
         }
+    }
+}
+
+/* Round the running sums of the weights and write their differences, `step` from pair to pair. */
+static void put_weights(const int32_t *fine, uint32_t n, int16_t *w, size_t step)
+{
+    int32_t sum = 0, before = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        sum += fine[k];
+        int32_t rounded = (sum + 2) >> 2;
+        w[k / 2 * step + k % 2] = (int16_t)(rounded - before);
+        before = rounded;
     }
 }
 
@@ -187,21 +200,20 @@ int mr_axis_build(struct mr_axis *a, const struct mr_axis_spec *s)
     if (a->spec.n_out && !memcmp(&a->spec, s, sizeof *s))
         return 0;
     a->spec.n_out = 0;
-    a->n_pairs = most_pairs(s);
+    a->n_pairs = (most_samples(s) + 1) / 2;
     int r = lay_out(a, s);
     if (r)
         return r;
-    struct bounds b = shown_samples(s);
     uint32_t *start = (uint32_t *)a->start, *n_taps = (uint32_t *)a->n_taps;
     int16_t *weights = (int16_t *)a->weights;
-    a->first = s->n_in;
+    a->first = s->n_samples;
     a->end = 0;
     for (uint32_t i = 0; i < s->n_out; i++) {
-        struct taps t = taps_of(s, b, i);
-        uint32_t group = i / s->lanes, lane = i % s->lanes;
+        struct taps t = taps_of(a, s, i);
+        size_t group = i / s->lanes, lane = i % s->lanes;
         start[i] = t.start;
         n_taps[i] = t.n;
-        put_weights(s, t, i, weights + ((size_t)group * a->n_pairs * s->lanes + lane) * 2,
+        put_weights(a->sample_weights, t.n, weights + (group * a->n_pairs * s->lanes + lane) * 2,
                     (size_t)s->lanes * 2);
         a->first = t.start < a->first ? t.start : a->first;
         a->end = t.start + t.n > a->end ? t.start + t.n : a->end;

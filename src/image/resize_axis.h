@@ -10,18 +10,24 @@
 #define MR_WEIGHT_ONE 16384 /* weights are fixed point with 14 bits and add up to this */
 #define MR_AXIS_LANES 16    /* outputs whose weights lie side by side */
 
+/* How a pixel's value comes from samples that are fewer than the pixels. */
+enum mr_upsampling {
+    MR_UPSAMPLE_REPEAT,   /* a sample stands for all pixels it covers */
+    MR_UPSAMPLE_TRIANGLE, /* twice as many pixels: 3/4 of the nearer sample, 1/4 of the other */
+};
+
 /* What an axis is computed from; compared with memcmp, so no padding and all of it set. */
 struct mr_axis_spec {
     uint32_t n_out;
-    uint32_t n_in;      /* samples that the plane has */
-    uint32_t begin;     /* the part of the image that is shown, in pixels */
-    uint32_t length;    /* at least 1 */
-    uint32_t num, den;  /* a pixel is num/den samples wide: 1/2 for halved chroma */
-    uint32_t resize;    /* enum mr_image_resize */
-    uint32_t replicate; /* bilinear: samples are blocks of pixels, not points between which to
-                         * interpolate */
-    uint32_t flip;      /* output 0 is the last one */
-    uint32_t lanes;     /* 1, or MR_AXIS_LANES */
+    uint32_t begin, length; /* the part of the image that is shown, in pixels; length is not 0 */
+    uint32_t shrink;        /* the decoder already shrank the image by this */
+    uint32_t n_pixels;      /* that the shrunken image has */
+    uint32_t n_samples;     /* that the plane has, */
+    uint32_t num, den;      /* which is num/den a pixel: 1/2 for halved chroma */
+    uint32_t upsampling;    /* enum mr_upsampling */
+    uint32_t resize;        /* enum mr_image_resize */
+    uint32_t flip;          /* output 0 is the last one */
+    uint32_t lanes;         /* 1, or MR_AXIS_LANES */
 };
 
 struct mr_axis {
@@ -37,6 +43,7 @@ struct mr_axis {
      * pair of taps lies relative to it. */
     const uint32_t *base;
     const uint16_t *near_index;
+    int32_t *pixel_weights, *sample_weights; /* of one output, while building */
     struct mr_buffer memory;
 };
 
