@@ -447,7 +447,7 @@ int mr_jpeg_probe(struct mr_jpeg *j, const struct mr_frame *f, struct mr_image_i
     struct mr_image_info info;
     j->frame = f;
     j->info = &info;
-    j->tolerant = 0;
+    j->tolerant = f->opts->accept_truncated;
     int r = guarded(j, probe_image);
     jpeg_abort_decompress(&j->lib);
     j->frame = NULL;

@@ -19,13 +19,16 @@
 #include <spng.h>
 
 #define MAX_METADATA ((size_t)16 << 20)
+#define MAX_MISSING  ((size_t)64 << 20) /* of a chunk that is cut */
+#define MAX_ZEROS    ((size_t)64 << 10)
 
 static int code_of(int message)
 {
     switch (message) {
     case SPNG_EMEM:
-    case SPNG_ECHUNK_LIMITS:
         return -ENOMEM;
+    case SPNG_EOVERFLOW:
+        return -EFBIG;
     case SPNG_IO_EOF:
     case SPNG_EIDAT_TOO_SHORT:
     case SPNG_EOF:
@@ -42,17 +45,43 @@ static int fail(const struct mr_frame *f, int message)
     return mr_fail(f->error, code_of(message), "PNG: %s", spng_strerror(message));
 }
 
-/* Open the file and read its header. */
-static int open_image(const struct mr_frame *f, spng_ctx **out, struct spng_ihdr *header)
+/* What is left of a file that may end early.  libspng wants all bytes that it asks for, so there
+ * are some zeros after the end: the last rows come out before inflate trips over them. */
+struct tail {
+    const uint8_t *bytes;
+    size_t len, n_zeros;
+};
+
+static int read_tail(spng_ctx *ctx, void *user, void *out, size_t n)
+{
+    struct tail *t = user;
+    size_t have = n < t->len ? n : t->len;
+    if (n - have > t->n_zeros)
+        return SPNG_IO_EOF;
+    memcpy(out, t->bytes, have);
+    memset((uint8_t *)out + have, 0, n - have);
+    t->bytes += have;
+    t->len -= have;
+    t->n_zeros -= n - have;
+    return 0;
+}
+
+/* Open the file and read its header.  Borrows `tail` for a tolerant frame. */
+static int open_image(const struct mr_frame *f, struct tail *tail, spng_ctx **out,
+                      struct spng_ihdr *header)
 {
     spng_ctx *ctx = spng_ctx_new(0);
     if (!ctx)
         return mr_fail(f->error, -ENOMEM, "no memory for a PNG decoder");
-    int e = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_DISCARD);
+    int tolerant = f->opts->accept_truncated;
+    size_t chunk = f->len + (tolerant ? MAX_MISSING : 0);
+    *tail = (struct tail){.bytes = f->bytes, .len = f->len, .n_zeros = MAX_ZEROS};
+    int e = spng_set_crc_action(ctx, tolerant ? SPNG_CRC_USE : SPNG_CRC_ERROR, SPNG_CRC_DISCARD);
     if (!e)
-        e = spng_set_chunk_limits(ctx, f->len, MAX_METADATA);
+        e = spng_set_chunk_limits(ctx, chunk < INT32_MAX ? chunk : INT32_MAX, chunk + MAX_METADATA);
     if (!e)
-        e = spng_set_png_buffer(ctx, f->bytes, f->len);
+        e = tolerant ? spng_set_png_stream(ctx, read_tail, tail)
+                     : spng_set_png_buffer(ctx, f->bytes, f->len);
     if (!e)
         e = spng_get_ihdr(ctx, header);
     if (e) {
@@ -115,9 +144,10 @@ static int read_interlaced(spng_ctx *ctx, const struct mr_frame *f, const struct
 int mr_png_run(struct mr_buffer *memory, const struct mr_frame *f)
 {
     spng_ctx *ctx = NULL;
+    struct tail tail;
     struct spng_ihdr h;
     struct mr_region region;
-    int r = open_image(f, &ctx, &h);
+    int r = open_image(f, &tail, &ctx, &h);
     if (r)
         return r;
     r = mr_frame_region(f, h.width, h.height, &region);
@@ -134,8 +164,9 @@ int mr_png_probe(const struct mr_frame *f, struct mr_image_info *out)
 {
     static const unsigned components[] = {[0] = 1, [2] = 3, [3] = 1, [4] = 2, [6] = 4};
     spng_ctx *ctx = NULL;
+    struct tail tail;
     struct spng_ihdr h;
-    int r = open_image(f, &ctx, &h);
+    int r = open_image(f, &tail, &ctx, &h);
     if (r)
         return r;
     spng_ctx_free(ctx);
