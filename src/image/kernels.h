@@ -26,7 +26,8 @@ typedef void mr_store_fn(const int16_t *const rgb[3], const struct mr_row_out *o
 
 struct mr_kernels {
     const char *name;
-    /* out[i] = sum over t of rows[t][i] * weights[t], for first <= i < end.  2 * n_pairs rows. */
+    /* out[i] = sum over t of rows[t][i] * weights[t], for first <= i < end.  2 * n_pairs rows; the
+     * weights add up to MR_WEIGHT_ONE. */
     void (*blend_rows)(const uint8_t *const *rows, const int16_t *weights, uint32_t n_pairs,
                        uint32_t first, uint32_t end, int16_t *out);
     /* out[x] = sum over t of in[start[x] + t] * weight[x][t], for all outputs of the axis, which

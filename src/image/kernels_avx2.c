@@ -19,16 +19,37 @@ AVX2 static __m256i load_pair(const int16_t *w)
     return _mm256_set1_epi32(pair);
 }
 
+AVX2 static __m256i load_samples(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
+}
+
+AVX2 static void blend_two(const uint8_t *a, const uint8_t *b, int weight, uint32_t first,
+                           uint32_t end, int16_t *out)
+{
+    const __m256i w = _mm256_set1_epi16((short)(2 * weight < 32767 ? 2 * weight : 32767));
+    for (uint32_t i = first & ~15u; i < end; i += 16) {
+        __m256i va = load_samples(a + i), vb = load_samples(b + i);
+        __m256i step = _mm256_slli_epi16(_mm256_sub_epi16(vb, va), 7);
+        step = _mm256_mulhrs_epi16(step, w);
+        _mm256_storeu_si256((void *)(out + i), _mm256_add_epi16(_mm256_slli_epi16(va, 7), step));
+    }
+}
+
 AVX2 static void blend_rows(const uint8_t *const *rows, const int16_t *weights, uint32_t n_pairs,
                             uint32_t first, uint32_t end, int16_t *out)
 {
+    if (n_pairs == 1) {
+        blend_two(rows[0], rows[1], weights[1], first, end, out);
+        return;
+    }
     const __m256i half = _mm256_set1_epi32(64);
     for (uint32_t i = first & ~15u; i < end; i += 16) {
         __m256i lo = half, hi = half;
         for (uint32_t t = 0; t < n_pairs; t++) {
             __m256i w = load_pair(weights + 2 * t);
-            __m256i a = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(rows[2 * t] + i)));
-            __m256i b = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(rows[2 * t + 1] + i)));
+            __m256i a = load_samples(rows[2 * t] + i);
+            __m256i b = load_samples(rows[2 * t + 1] + i);
             lo = _mm256_add_epi32(lo, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), w));
             hi = _mm256_add_epi32(hi, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), w));
         }

@@ -19,17 +19,37 @@ AVX512 static __m512i load_pair(const int16_t *w)
     return _mm512_set1_epi32(pair);
 }
 
+AVX512 static __m512i load_samples(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)p));
+}
+
+AVX512 static void blend_two(const uint8_t *a, const uint8_t *b, int weight, uint32_t first,
+                             uint32_t end, int16_t *out)
+{
+    const __m512i w = _mm512_set1_epi16((short)(2 * weight < 32767 ? 2 * weight : 32767));
+    for (uint32_t i = first & ~31u; i < end; i += 32) {
+        __m512i va = load_samples(a + i), vb = load_samples(b + i);
+        __m512i step = _mm512_slli_epi16(_mm512_sub_epi16(vb, va), 7);
+        step = _mm512_mulhrs_epi16(step, w);
+        _mm512_storeu_si512(out + i, _mm512_add_epi16(_mm512_slli_epi16(va, 7), step));
+    }
+}
+
 AVX512 static void blend_rows(const uint8_t *const *rows, const int16_t *weights, uint32_t n_pairs,
                               uint32_t first, uint32_t end, int16_t *out)
 {
+    if (n_pairs == 1) {
+        blend_two(rows[0], rows[1], weights[1], first, end, out);
+        return;
+    }
     const __m512i half = _mm512_set1_epi32(64);
     for (uint32_t i = first & ~31u; i < end; i += 32) {
         __m512i lo = half, hi = half;
         for (uint32_t t = 0; t < n_pairs; t++) {
             __m512i w = load_pair(weights + 2 * t);
-            __m512i a = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(rows[2 * t] + i)));
-            __m512i b =
-                _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(rows[2 * t + 1] + i)));
+            __m512i a = load_samples(rows[2 * t] + i);
+            __m512i b = load_samples(rows[2 * t + 1] + i);
             lo = _mm512_add_epi32(lo, _mm512_madd_epi16(_mm512_unpacklo_epi16(a, b), w));
             hi = _mm512_add_epi32(hi, _mm512_madd_epi16(_mm512_unpackhi_epi16(a, b), w));
         }
@@ -39,21 +59,36 @@ AVX512 static void blend_rows(const uint8_t *const *rows, const int16_t *weights
     }
 }
 
-AVX512 static void blend_near(const int16_t *in, const struct mr_axis *axis, int16_t *out)
+/* Sixteen outputs whose taps lie near each other. */
+AVX512 static __m512i blend_group(const int16_t *in, const struct mr_axis *axis, uint32_t x,
+                                  uint32_t n_pairs)
 {
-    const int16_t *weights = axis->weights;
-    for (uint32_t x = 0; x < axis->spec.n_out; x += 16) {
-        const int16_t *v = in + axis->base[x / 16];
-        __m512i low = _mm512_loadu_si512(v), high = _mm512_loadu_si512(v + 32);
-        __m512i at = _mm512_loadu_si512(axis->near_index + 2 * x);
-        __m512i sum = _mm512_set1_epi32(8192);
-        for (uint32_t t = 0; t < axis->n_pairs; t++, weights += 32) {
-            __m512i taps = _mm512_permutex2var_epi16(low, at, high);
-            sum = _mm512_add_epi32(sum, _mm512_madd_epi16(taps, _mm512_loadu_si512(weights)));
-            at = _mm512_add_epi16(at, _mm512_set1_epi16(2));
-        }
-        _mm256_storeu_si256((void *)(out + x), _mm512_cvtepi32_epi16(_mm512_srai_epi32(sum, 14)));
+    const int16_t *v = in + axis->base[x / 16], *weights = axis->weights + (size_t)x * n_pairs * 2;
+    __m512i low = _mm512_loadu_si512(v), high = _mm512_loadu_si512(v + 32);
+    __m512i at = _mm512_loadu_si512(axis->near_index + 2 * x);
+    __m512i sum = _mm512_set1_epi32(8192);
+    for (uint32_t t = 0; t < n_pairs; t++) {
+        __m512i taps = _mm512_permutex2var_epi16(low, at, high);
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(taps, _mm512_loadu_si512(weights + 32 * t)));
+        at = _mm512_add_epi16(at, _mm512_set1_epi16(2));
     }
+    return _mm512_srai_epi32(sum, 14);
+}
+
+/* Two groups at a time: packing puts their quarters in turn. */
+AVX512 static inline __attribute__((always_inline)) void
+blend_near(const int16_t *in, const struct mr_axis *axis, uint32_t n_pairs, int16_t *out)
+{
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    uint32_t x = 0;
+    for (; x + 16 < axis->spec.n_out; x += 32) {
+        __m512i both = _mm512_packs_epi32(blend_group(in, axis, x, n_pairs),
+                                          blend_group(in, axis, x + 16, n_pairs));
+        _mm512_storeu_si512(out + x, _mm512_permutexvar_epi64(order, both));
+    }
+    if (x < axis->spec.n_out)
+        _mm256_storeu_si256((void *)(out + x),
+                            _mm512_cvtepi32_epi16(blend_group(in, axis, x, n_pairs)));
 }
 
 AVX512 static void blend_far(const int16_t *in, const struct mr_axis *axis, int16_t *out)
@@ -70,12 +105,14 @@ AVX512 static void blend_far(const int16_t *in, const struct mr_axis *axis, int1
     }
 }
 
-static void blend_columns(const int16_t *in, const struct mr_axis *axis, int16_t *out)
+AVX512 static void blend_columns(const int16_t *in, const struct mr_axis *axis, int16_t *out)
 {
-    if (axis->narrow)
-        blend_near(in, axis, out);
-    else
+    if (!axis->narrow)
         blend_far(in, axis, out);
+    else if (axis->n_pairs == 1) /* a case of its own, so that the compiler drops the loop */
+        blend_near(in, axis, 1, out);
+    else
+        blend_near(in, axis, axis->n_pairs, out);
 }
 
 AVX512 static __m512i clamp(__m512i v)

@@ -10,14 +10,20 @@ static int mul_round(int a, int b)
     return (((a * b) >> 14) + 1) >> 1;
 }
 
+/* Between two rows in 16 bits: the weight of the second has 15 bits there, so 1 is out of reach. */
+static void blend_two(const uint8_t *a, const uint8_t *b, int weight, uint32_t first, uint32_t end,
+                      int16_t *out)
+{
+    int w = 2 * weight < 32767 ? 2 * weight : 32767;
+    for (uint32_t i = first; i < end; i++)
+        out[i] = (int16_t)(a[i] * 128 + mul_round((b[i] - a[i]) * 128, w));
+}
+
 static void blend_rows(const uint8_t *const *rows, const int16_t *weights, uint32_t n_pairs,
                        uint32_t first, uint32_t end, int16_t *out)
 {
     if (n_pairs == 1) {
-        const uint8_t *a = rows[0], *b = rows[1];
-        int wa = weights[0], wb = weights[1];
-        for (uint32_t i = first; i < end; i++)
-            out[i] = (int16_t)((a[i] * wa + b[i] * wb + 64) >> 7);
+        blend_two(rows[0], rows[1], weights[1], first, end, out);
         return;
     }
     for (uint32_t i = first; i < end; i++) {

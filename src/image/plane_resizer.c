@@ -47,6 +47,7 @@ void mr_resizer_fini(struct mr_resizer *r)
         mr_axis_fini(&r->planes[i].own_down);
         mr_buffer_fini(&r->planes[i].ring);
     }
+    mr_buffer_fini(&r->due);
     mr_buffer_fini(&r->blended);
     mr_buffer_fini(&r->narrow);
     mr_buffer_fini(&r->tap_rows);
@@ -124,12 +125,14 @@ static uint32_t stripes_for(const struct mr_resizer *r, uint32_t y)
     return most;
 }
 
-static void size_rings(struct mr_resizer *r)
+/* When each output row is due, and how many rows the rings must hold until then. */
+static void schedule(struct mr_resizer *r)
 {
+    uint32_t *due = (uint32_t *)r->due.data;
     for (unsigned i = 0; i < r->n_planes; i++)
         r->planes[i].n_ring = r->planes[i].shape.stripe_rows;
     for (uint32_t y = 0; y < r->opts.height; y++) {
-        uint32_t stripes = stripes_for(r, y);
+        uint32_t stripes = due[y] = stripes_for(r, y);
         for (unsigned i = 0; i < r->n_planes; i++) {
             struct mr_resizer_plane *p = &r->planes[i];
             uint32_t held = stripes * p->shape.stripe_rows - p->down->start[y];
@@ -170,7 +173,10 @@ int mr_resizer_begin(struct mr_resizer *r, const struct mr_picture *pic)
     int ret = prepare_axes(r, pic);
     if (ret)
         return ret;
-    size_rings(r);
+    ret = mr_buffer_reserve(&r->due, r->opts.height * sizeof(uint32_t));
+    if (ret)
+        return ret;
+    schedule(r);
     size_t row_bytes = (size_t)r->opts.width * 4 * (r->opts.layout == MR_IMAGE_NCHW ? 1 : 3);
     r->out.stream = (uintptr_t)pic->slot % 64 == 0 && row_bytes % 64 == 0;
     return reserve_memory(r);
@@ -236,12 +242,13 @@ static void make_row(struct mr_resizer *r, uint32_t y)
 
 void mr_resizer_advance(struct mr_resizer *r)
 {
+    const uint32_t *due = (const uint32_t *)r->due.data;
     r->n_stripes++;
-    if (mr_resizer_done(r) || stripes_for(r, r->next) > r->n_stripes)
+    if (mr_resizer_done(r) || due[r->next] > r->n_stripes)
         return;
     uint64_t begin_ns = mr_clock_ns();
     do {
         make_row(r, r->next++);
-    } while (!mr_resizer_done(r) && stripes_for(r, r->next) <= r->n_stripes);
+    } while (!mr_resizer_done(r) && due[r->next] <= r->n_stripes);
     r->spent_ns += mr_clock_ns() - begin_ns;
 }

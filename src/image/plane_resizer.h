@@ -68,6 +68,7 @@ struct mr_resizer {
     struct mr_buffer blended;  /* one row of 16-bit values, all columns */
     struct mr_buffer narrow;   /* the output row of each plane */
     struct mr_buffer tap_rows; /* pointers to the rows of one output row */
+    struct mr_buffer due;      /* stripes after which each output row can be made */
     uint64_t spent_ns;         /* in advance, since begin */
 };
 

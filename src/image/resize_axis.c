@@ -74,7 +74,7 @@ static uint32_t most_pixels(const struct mr_axis_spec *s)
 
 static uint32_t sample_of(const struct mr_axis_spec *s, uint32_t pixel)
 {
-    uint64_t i = (uint64_t)pixel * s->num / s->den;
+    uint64_t i = s->num == s->den ? pixel : (uint64_t)pixel * s->num / s->den;
     return i < s->n_samples ? (uint32_t)i : s->n_samples - 1;
 }
 
