@@ -22,6 +22,7 @@ enum mr_draw_use {
     MR_DRAW_SAMPLE,     /* a sample's own key, handed to the map */
     MR_DRAW_SPLIT,      /* who is held out for validation */
     MR_DRAW_SYNTHETIC,  /* made-up data */
+    MR_DRAW_CROP,       /* which part of an image is shown */
 };
 
 /* 64 random bits for (seed, use, a, b, c). */

@@ -1,0 +1,124 @@
+/* image.h - JPEG and PNG bytes in, pixels of one size out.
+ *
+ *   struct mr_decoder_opts opts = {.width = 224, .height = 224, .layout = MR_IMAGE_NCHW};
+ *   void *slot = aligned_alloc(64, mr_decoder_bytes(&opts));
+ *   mr_decoder_new(&opts, &dec);
+ *   if (mr_decoder_run(dec, bytes, len, key, slot))
+ *       puts(mr_decoder_error(dec));
+ *   mr_decoder_free(dec);
+ *
+ * Lifetime: new -> (run | probe)* -> free.  A decoder belongs to one thread at a time; threads have
+ *           one each.
+ * Errors:   -ENODATA truncated, -EBADMSG corrupt or not an image, -ENOTSUP a kind of image that is
+ *           not supported, -EFBIG more than max_pixels, -ENOMEM.  A decoder goes on after an error.
+ *
+ * The content decides what a file is, not its name.  JPEG: baseline, progressive and arithmetic
+ * coding, grey, YCbCr, RGB, CMYK and YCCK, every chroma sampling, restart markers; a rotation noted
+ * in EXIF is ignored.  PNG: every colour type and depth, interlaced or not; alpha is dropped, 16
+ * bits become 8.
+ *
+ * The pixels are a function of (bytes, options, key) and of nothing else; `simd` does not matter.
+ */
+#ifndef MILLRACE_IMAGE_H
+#define MILLRACE_IMAGE_H
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum mr_image_resize {
+    MR_RESIZE_BILINEAR, /* TensorFlow 1's: pixel x comes from x * in / out, two neighbours a side */
+    MR_RESIZE_AREA,     /* the mean of all that a pixel covers; may use JPEG's cheap half sizes */
+};
+
+enum mr_image_dtype {
+    MR_IMAGE_F32, /* 0..1, or (v - mean) / std */
+    MR_IMAGE_U8,  /* 0..255 */
+};
+
+enum mr_image_layout {
+    MR_IMAGE_NHWC, /* red, green, blue of a pixel side by side */
+    MR_IMAGE_NCHW, /* all red, then all green, then all blue */
+};
+
+enum mr_image_augment {
+    MR_AUGMENT_NONE,      /* the whole image */
+    MR_AUGMENT_CROP_FLIP, /* a random part of 8..100% of the area with sides 3:4 to 4:3, every
+                           * second one mirrored: torchvision's RandomResizedCrop and horizontal
+                           * flip */
+};
+
+enum mr_image_simd { /* for tests; the pixels are the same */
+                     MR_SIMD_BEST,
+                     MR_SIMD_SCALAR,
+                     MR_SIMD_AVX2,
+                     MR_SIMD_AVX512,
+};
+
+struct mr_decoder_opts {    /* zero means default */
+    unsigned width, height; /* of the output, at most 16384; 0 = 224 */
+    enum mr_image_resize resize;
+    enum mr_image_dtype dtype;
+    enum mr_image_layout layout;
+    enum mr_image_augment augment;
+    float mean[3], std[3]; /* F32 only, in units of 0..1; std 0 = 1 */
+    uint64_t max_pixels;   /* larger images are refused by their header; 0 = 67,108,864 */
+    int exact;             /* no shortcuts: full decode to RGB, then resize */
+    int accept_truncated;  /* take what there is of a truncated or damaged image */
+    enum mr_image_simd simd;
+};
+
+struct mr_decoder;
+
+/* Bytes that mr_decoder_run writes: width * height * 3 of the type; 0 for invalid options.
+ * NULL = all defaults. */
+MR_API size_t mr_decoder_bytes(const struct mr_decoder_opts *opts);
+
+/* -EINVAL: options out of range; -ENOTSUP: this processor lacks the `simd` that was asked for. */
+MR_API int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out);
+/* NULL is a no-op. */
+MR_API void mr_decoder_free(struct mr_decoder *d);
+
+/* Decode one image into `slot` (borrows; 64-byte alignment is fastest, 4 are needed for F32).
+ * `key` draws the crop and the flip and is not used without them.  After a failure the contents of
+ * `slot` are undefined.
+ *
+ * Rows below what the output needs are not looked at, so damage there goes unnoticed. */
+MR_API int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t key,
+                          void *slot);
+
+/* Words for the last failure of run or probe; "" after a success. */
+MR_API const char *mr_decoder_error(const struct mr_decoder *d);
+
+/* Where the time of the last run went; the two add up to all of it. */
+struct mr_decoder_times {
+    uint64_t decode_ns; /* entropy decoding, inverse transform, inflate, headers */
+    uint64_t resize_ns; /* resize, colour conversion, normalise, write */
+};
+MR_API void mr_decoder_get_times(const struct mr_decoder *d, struct mr_decoder_times *out);
+
+enum mr_image_format {
+    MR_IMAGE_JPEG = 1,
+    MR_IMAGE_PNG,
+};
+
+struct mr_image_info {
+    enum mr_image_format format;
+    uint32_t width, height;
+    unsigned components; /* in the file: 1 grey or palette, 2 grey and alpha, 3 colour, 4 CMYK or
+                          * colour and alpha */
+    unsigned bits;       /* per component */
+    int progressive;     /* progressive JPEG or interlaced PNG */
+    char sampling[8];    /* JPEG of three components: "4:4:4", "4:2:0", ... or "other"; else "" */
+};
+
+/* What an image is, from its header alone.  Works for images larger than max_pixels too. */
+MR_API int mr_decoder_probe(struct mr_decoder *d, const void *bytes, size_t len,
+                            struct mr_image_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+/* frame.h - one image on its way into its slot: what a reader is given, and what all readers do
+ * once they know an image's size. */
+#ifndef MR_FRAME_H
+#define MR_FRAME_H
+
+#include "plane_resizer.h"
+
+struct mr_frame {
+    const uint8_t *bytes;
+    size_t len;
+    uint64_t key;
+    void *slot;
+    const struct mr_decoder_opts *opts; /* complete */
+    struct mr_resizer *resizer;
+    struct mr_error *error; /* the reader's words when it fails */
+};
+
+/* Check the size against the limit and draw what part is shown.  0 or -EFBIG or -EBADMSG. */
+int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
+                    struct mr_region *out);
+
+/* Begin resizing three full planes that arrive row by row, as RGB triples. */
+int mr_frame_begin_rows(const struct mr_frame *f, uint32_t width, uint32_t height,
+                        const struct mr_region *region);
+/* Add row `row`.  Rows come in order from 0. */
+void mr_frame_put_row(const struct mr_frame *f, uint32_t row, const uint8_t *rgb);
+
+#endif
