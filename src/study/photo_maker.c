@@ -1,0 +1,189 @@
+/* photo_maker.c - paint, then find the gain of the detail that gives the file its size.
+ *
+ * A file's size grows with the gain, steeply where little detail shows and slowly later.  Trials
+ * encode a mosaic of an eighth of the picture and scale its size up:
+ *
+ *     trial 1: middling gain      trial 2, 3, ...: where the line through the last two trials in
+ *                                 (gain, size) meets the target; a step is at most 4-fold
+ *
+ * until one is near enough.  Then the whole picture is encoded, and once more with a corrected
+ * gain if it is off by more than 4 percent.  Sizes at gain 0 cannot be undercut: such a photo
+ * stays a little too large. */
+#include "photo_maker.h"
+
+#include "draw.h"
+#include "errtext.h"
+#include "painter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_TRIALS     4
+#define N_FULL       2
+#define SAMPLE_PART  8
+#define LARGEST_GAIN (64 * MR_GAIN_ONE)
+#define HEADER_OWN   390 /* markers with Huffman tables made for the image */
+#define HEADER_STD   623 /* with the standard's, three components */
+#define HEADER_GREY  330
+
+#define SMALLEST_CODED 256
+
+struct mr_photo_maker {
+    struct mr_painter *painter;
+    struct mr_jpeg_encoder *encoder;
+    char *comment;
+    size_t comment_cap;
+};
+
+/* Size of the coded pixels at a gain. */
+struct trial {
+    int64_t gain, size;
+};
+
+int mr_photo_maker_new(struct mr_photo_maker **out)
+{
+    struct mr_photo_maker *m = calloc(1, sizeof *m);
+    if (!m || mr_painter_new(&m->painter) || mr_jpeg_encoder_new(&m->encoder)) {
+        mr_photo_maker_free(m);
+        return -ENOMEM;
+    }
+    *out = m;
+    return 0;
+}
+
+void mr_photo_maker_free(struct mr_photo_maker *m)
+{
+    if (!m)
+        return;
+    mr_painter_free(m->painter);
+    mr_jpeg_encoder_free(m->encoder);
+    free(m->comment);
+    free(m);
+}
+
+/* Stands for the metadata of real photos: a line of text, then spaces. */
+static int make_comment(struct mr_photo_maker *m, size_t n)
+{
+    static const char line[] = "made by millrace generate";
+    if (n <= m->comment_cap)
+        return 0;
+    char *text = realloc(m->comment, n);
+    if (!text)
+        return -ENOMEM;
+    memset(text, ' ', n);
+    memcpy(text, line, n < sizeof line - 1 ? n : sizeof line - 1);
+    m->comment = text;
+    m->comment_cap = n;
+    return 0;
+}
+
+/* The gain to try after trial `b`, `a` being the one before it (or equal to it). */
+static int64_t next_gain(struct trial a, struct trial b, int64_t target)
+{
+    int64_t gain;
+    if (a.gain != b.gain && (b.size > a.size) == (b.gain > a.gain) && a.size != b.size)
+        gain = b.gain + (target - b.size) * (b.gain - a.gain) / (b.size - a.size);
+    else /* size grows about like the root of the gain */
+        gain = b.gain * (target * 256 / b.size) / 256 * (target * 256 / b.size) / 256;
+    if (gain < b.gain / 4)
+        gain = b.gain / 4;
+    if (gain > b.gain * 4 + 8)
+        gain = b.gain * 4 + 8;
+    return gain < LARGEST_GAIN ? gain : LARGEST_GAIN;
+}
+
+static int near(int64_t size, int64_t target, int percent)
+{
+    return llabs(size - target) * 100 <= target * percent;
+}
+
+static size_t header_bytes(const struct mr_photo_plan *plan)
+{
+    return plan->optimize ? HEADER_OWN : plan->chroma == MR_CHROMA_GREY ? HEADER_GREY : HEADER_STD;
+}
+
+/* How much goes on in a photo that takes so many bits: quality 75 spends about a quarter of the
+ * bits of quality 96 on the same picture. */
+static unsigned busyness(const struct mr_photo_plan *plan)
+{
+    uint64_t bits = (uint64_t)(plan->n_bytes - plan->comment_bytes) * 8 * 256 /
+                    ((uint64_t)plan->width * plan->height); /* 256 = 1 bit a pixel */
+    unsigned share = plan->quality >= 98   ? 12
+                     : plan->quality >= 94 ? 16
+                     : plan->quality >= 88 ? 28
+                                           : 48;
+    uint64_t busy = bits * share / 128;
+    return busy > 255 ? 255 : (unsigned)busy;
+}
+
+/* Narrow the gain down on mosaics; leaves the last two trials in t[]. */
+static int search(struct mr_photo_maker *m, const struct mr_photo_plan *plan, int64_t target,
+                  struct trial t[2], struct mr_error *err)
+{
+    struct mr_jpeg_opts o = {plan->quality, plan->chroma, .optimize = plan->optimize};
+    int64_t whole = (int64_t)plan->width * plan->height, header = (int64_t)header_bytes(plan);
+    int64_t busy = busyness(plan), gain = 16 + busy * busy / 40;
+    for (int i = 0; i < N_TRIALS; i++) {
+        struct mr_pixels px;
+        const uint8_t *bytes;
+        size_t n;
+        mr_painter_mix_sample(m->painter, (unsigned)gain, SAMPLE_PART, &px);
+        int r = mr_jpeg_encode(m->encoder, &px, &o, &bytes, &n, err);
+        if (r)
+            return r;
+        int64_t coded = (int64_t)n > header ? (int64_t)n - header : 1;
+        t[0] = i ? t[1] : (struct trial){gain, coded * whole / ((int64_t)px.width * px.height)};
+        t[1] = (struct trial){gain, coded * whole / ((int64_t)px.width * px.height)};
+        if (near(t[1].size, target, 2))
+            break;
+        gain = next_gain(t[0], t[1], target);
+    }
+    return 0;
+}
+
+static int is_plain(const struct mr_photo_plan *plan, uint64_t key)
+{
+    return (mr_mix(key) % 100) < plan->plain_percent && busyness(plan) < 110;
+}
+
+/* Encode the whole picture; where it misses the target, shift the trials' line onto it and take
+ * the gain from there. */
+static int encode_whole(struct mr_photo_maker *m, const struct mr_photo_plan *plan, int64_t target,
+                        const struct trial t[2], const uint8_t **bytes, size_t *n_bytes,
+                        struct mr_error *err)
+{
+    struct mr_jpeg_opts o = {plan->quality, plan->chroma, .optimize = plan->optimize,
+                             .comment = m->comment, .comment_bytes = plan->comment_bytes};
+    int64_t gain = near(t[1].size, target, 2) ? t[1].gain : next_gain(t[0], t[1], target);
+    int r = 0;
+    for (int i = 0; !r && i < N_FULL; i++) {
+        struct mr_pixels px;
+        mr_painter_mix(m->painter, (unsigned)gain, &px);
+        r = mr_jpeg_encode(m->encoder, &px, &o, bytes, n_bytes, err);
+        if (r || near((int64_t)*n_bytes, plan->n_bytes, 4))
+            break;
+        struct trial whole = {gain, target + (int64_t)*n_bytes - plan->n_bytes};
+        struct trial before = {gain + t[0].gain - t[1].gain, whole.size + t[0].size - t[1].size};
+        gain = next_gain(before, whole, target);
+    }
+    return r;
+}
+
+int mr_photo_make(struct mr_photo_maker *m, const struct mr_photo_plan *plan, uint64_t key,
+                  uint32_t class_id, const uint8_t **bytes, size_t *n_bytes, struct mr_error *err)
+{
+    struct mr_scene scene = {key,          class_id,       plan->width,
+                             plan->height, busyness(plan), is_plain(plan, key)};
+    int64_t target = (int64_t)plan->n_bytes - (int64_t)header_bytes(plan) - plan->comment_bytes;
+    struct trial t[2];
+    if (target < SMALLEST_CODED)
+        target = SMALLEST_CODED;
+    int r = mr_painter_paint(m->painter, &scene);
+    if (!r)
+        r = make_comment(m, plan->comment_bytes);
+    if (r)
+        return mr_fail(err, r, "no memory for a photo of %u x %u", plan->width, plan->height);
+    r = search(m, plan, target, t, err);
+    return r ? r : encode_whole(m, plan, target, t, bytes, n_bytes, err);
+}
