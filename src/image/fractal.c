@@ -23,19 +23,24 @@ struct level {
     size_t stride;
 };
 
+/* Eight values from one scramble. */
+static inline void add_eight(int16_t *row, uint64_t bits, int amplitude, unsigned n)
+{
+    int8_t value[8];
+    memcpy(value, &bits, 8);
+    for (unsigned i = 0; i < n; i++)
+        row[i] = (int16_t)(row[i] + value[i] * amplitude);
+}
+
 static void add_noise(struct level l, uint64_t key, int amplitude)
 {
+    unsigned x, whole = l.width & ~7u;
     for (unsigned y = 0; y < l.height; y++) {
         int16_t *row = l.at + y * l.stride;
         uint64_t row_key = mr_mix(key + y);
-        for (unsigned x = 0; x < l.width; x += 8) {
-            uint64_t bits = mr_mix(row_key + x);
-            int8_t value[8];
-            memcpy(value, &bits, 8);
-            unsigned n = l.width - x < 8 ? l.width - x : 8;
-            for (unsigned i = 0; i < n; i++)
-                row[x + i] = (int16_t)(row[x + i] + value[i] * amplitude);
-        }
+        for (x = 0; x < whole; x += 8)
+            add_eight(row + x, mr_mix(row_key + x), amplitude, 8);
+        add_eight(row + x, mr_mix(row_key + x), amplitude, l.width - whole);
     }
 }
 

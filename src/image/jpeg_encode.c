@@ -1,7 +1,7 @@
 /* jpeg_encode.c - libjpeg-turbo behind a call that returns errors instead of exiting.
  *
- * libjpeg reports errors by a call that must not return, so a longjmp leads from there to the one
- * setjmp in mr_jpeg_encode; nothing between the two owns memory.  Output goes to a buffer that
+ * libjpeg reports errors by a call that must not return, so a longjmp leads from there to the
+ * setjmp in write_checked; nothing between the two owns memory.  Output goes to a buffer that
  * is kept for the next image and doubles when it is full.  Planar pixels are woven into one row
  * of Y Cb Cr triples at a time: the library subsamples them itself, and no colour conversion is
  * paid for.
@@ -191,6 +191,16 @@ static int refuse(struct mr_jpeg_encoder *e, struct mr_error *err)
     return mr_fail(err, code, "JPEG encoder: %s", text);
 }
 
+/* Where the library's errors land.  Nothing here changes between setjmp and longjmp. */
+static int write_checked(struct mr_jpeg_encoder *e, const struct mr_pixels *px,
+                         const struct mr_jpeg_opts *o, struct mr_error *err)
+{
+    if (setjmp(e->on_error))
+        return refuse(e, err);
+    write_all(e, px, o);
+    return 0;
+}
+
 int mr_jpeg_encode(struct mr_jpeg_encoder *e, const struct mr_pixels *pixels,
                    const struct mr_jpeg_opts *opts, const uint8_t **bytes, size_t *n_bytes,
                    struct mr_error *err)
@@ -201,9 +211,9 @@ int mr_jpeg_encode(struct mr_jpeg_encoder *e, const struct mr_pixels *pixels,
         return mr_fail(err, -EINVAL, "JPEG encoder: quality, chroma or restart interval");
     if (mr_buffer_reserve(&e->row, 3 * (size_t)pixels->width))
         return mr_fail(err, -ENOMEM, "JPEG encoder: no memory");
-    if (setjmp(e->on_error))
-        return refuse(e, err);
-    write_all(e, pixels, o);
+    int r = write_checked(e, pixels, o, err);
+    if (r)
+        return r;
     *bytes = e->out.data;
     *n_bytes = e->out.cap - e->dest.free_in_buffer;
     return 0;

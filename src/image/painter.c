@@ -26,7 +26,7 @@
 #define TILE_WIDTH   64
 #define TILE_HEIGHT  16
 #define TILES_ACROSS 4
-#define WHOLE_BELOW  (48u << 10) /* pixels; sampling a smaller picture saves nothing */
+#define LEAST_SAMPLE (20u << 10) /* pixels; fewer are not typical */
 
 struct mr_painter {
     struct mr_scene scene;
@@ -172,8 +172,9 @@ void mr_painter_mix_sample(struct mr_painter *p, unsigned gain, unsigned part,
     const struct mr_canvas *c = &p->canvas;
     unsigned across = TILES_ACROSS * TILE_WIDTH;
     size_t n_pixels = (size_t)c->width * c->height;
-    unsigned rows = (unsigned)(n_pixels / part / (across * TILE_HEIGHT));
-    if (n_pixels < WHOLE_BELOW || !rows || c->width < across || c->height < 2 * TILE_HEIGHT) {
+    size_t n_sample = n_pixels / part > LEAST_SAMPLE ? n_pixels / part : LEAST_SAMPLE;
+    unsigned rows = (unsigned)(n_sample / (across * TILE_HEIGHT));
+    if (2 * n_sample > n_pixels || c->width < TILE_WIDTH || c->height < TILE_HEIGHT) {
         mr_painter_mix(p, gain, out);
         return;
     }

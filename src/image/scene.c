@@ -69,15 +69,38 @@ static inline int clamp(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* A stream of random numbers. */
-struct dice {
-    uint64_t key, n;
+/* What is drawn at random.  A draw is a function of a key and its trait, not of the draws before
+ * it: C leaves the order of calls within an initializer to the compiler. */
+enum trait {
+    X,
+    Y,
+    RADIUS_U,
+    RADIUS_V,
+    SIZE,
+    SHAPE,
+    TURN,
+    SOFT,
+    ROUGH,
+    LIGHT,
+    DARKER,
+    GREY,
+    PALE,
+    HUE,
+    HUE_FAR, /* of a ramp's other end */
+    SATURATION,
+    SATURATION_FAR,
+    GROUND_HUE_FAR,
+    GROUND_SATURATION,
+    GROUND_SATURATION_FAR,
+    FLOOR,
+    N_BYSTANDERS,
+    BREAKS, /* and all above: four a break */
 };
 
-static int roll(struct dice *d, int from, int to)
+static int roll(uint64_t key, unsigned trait, int from, int to)
 {
-    return from +
-           (int)mr_below(mr_mix(d->key + 0x9e3779b97f4a7c15u * ++d->n), (uint64_t)(to - from + 1));
+    return from + (int)mr_below(mr_mix(key + 0x9e3779b97f4a7c15u * (trait + 1)),
+                                (uint64_t)(to - from + 1));
 }
 
 static int sine(unsigned angle)
@@ -108,15 +131,17 @@ static struct colour colour_of(int grey, unsigned hue, int saturation)
 
 /* Give stretches of the ramp a shade of their own, so that slow shading turns into patches with
  * curved edges: leaves, hills, folds, spots. */
-static void break_ramp(struct ramp *r, int n_breaks, struct dice *d)
+static void break_ramp(struct ramp *r, int n_breaks, uint64_t key)
 {
     int16_t shift[3][256];
+    unsigned trait = BREAKS;
     for (int i = 0, left = 0, step[3] = {0}; i < 256; i++, left--) {
         if (!left && n_breaks) {
-            left = roll(d, 96 / n_breaks, 400 / n_breaks) + 2;
-            step[0] = roll(d, -64 * 16, 64 * 16);
-            step[1] = roll(d, -6 * 16, 6 * 16);
-            step[2] = roll(d, -6 * 16, 6 * 16);
+            left = roll(key, trait, 96 / n_breaks, 400 / n_breaks) + 2;
+            step[0] = roll(key, trait + 1, -64 * 16, 64 * 16);
+            step[1] = roll(key, trait + 2, -6 * 16, 6 * 16);
+            step[2] = roll(key, trait + 3, -6 * 16, 6 * 16);
+            trait += 4;
         }
         for (int k = 0; k < 3; k++)
             shift[k][i] = (int16_t)step[k];
@@ -146,20 +171,23 @@ static void make_ramp(struct ramp *r, const struct colour c[2], int light)
 static struct look class_look(uint32_t class_id)
 {
     static const uint8_t stripes[4] = {0, 40, 24, 14};
-    struct dice d = {mr_mix(class_id + 0x636c6173u), 0};
-    unsigned hue = class_id * 99, other = hue + (unsigned)roll(&d, 70, 186);
-    int dark = roll(&d, 0, 1), grey = roll(&d, 60, 100), pale = roll(&d, 140, 190);
+    uint64_t key = mr_mix(class_id + 0x636c6173u);
+    unsigned hue = class_id * 99, other = hue + (unsigned)roll(key, HUE, 70, 186);
+    unsigned hue_far = hue + (unsigned)roll(key, GROUND_HUE_FAR, -30, 30);
+    unsigned other_far = other + (unsigned)roll(key, HUE_FAR, -40, 40);
+    int dark = roll(key, DARKER, 0, 1), grey = roll(key, GREY, 60, 100);
+    int pale = roll(key, PALE, 140, 190);
     int ground = dark ? grey : pale, body = dark ? pale : grey;
     struct look l = {
-        .ground = {colour_of(ground - 40, hue, roll(&d, 8, 30)),
-                   colour_of(ground + 40, hue + (unsigned)roll(&d, -30, 30), roll(&d, 4, 30))},
-        .body = {colour_of(body - 50, other, roll(&d, 12, 40)),
-                 colour_of(body + 50, other + (unsigned)roll(&d, -40, 40), roll(&d, 8, 40))},
+        .ground = {colour_of(ground - 40, hue, roll(key, GROUND_SATURATION, 8, 30)),
+                   colour_of(ground + 40, hue_far, roll(key, GROUND_SATURATION_FAR, 4, 30))},
+        .body = {colour_of(body - 50, other, roll(key, SATURATION, 12, 40)),
+                 colour_of(body + 50, other_far, roll(key, SATURATION_FAR, 8, 40))},
         .shape = class_id % N_SHAPES,
         .turn = class_id / N_SHAPES * 21 % 128,
         .stripe = stripes[(class_id / 3 + class_id) % 4] * 32u,
         .n_things = 1 + (class_id * 5 / 7) % 3,
-        .floor = roll(&d, 0, 2) > 0,
+        .floor = roll(key, FLOOR, 0, 2) > 0,
     };
     return l;
 }
@@ -214,25 +242,28 @@ static void blend(const struct mr_canvas *c, const struct thing *t, size_t at, i
     c->rough[at] = (int16_t)(c->rough[at] + (((t->rough - c->rough[at]) * alpha) >> 8));
 }
 
+/* The shapes stay within 5/4 of the larger radius; u and v run along in 2^14ths. */
 static void draw_thing(const struct mr_canvas *c, const struct thing *t)
 {
-    int reach = max(t->radius_u, t->radius_v) * 3 / 2 + 2, cs = cosine(t->turn), sn = sine(t->turn);
+    int reach = max(t->radius_u, t->radius_v) * 5 / 4 + 2, cs = cosine(t->turn), sn = sine(t->turn);
     int top = max(t->y - reach, 0), bottom = min(t->y + reach, (int)c->height);
     int left = max(t->x - reach, 0), right = min(t->x + reach, (int)c->width);
-    int u_dx = cs * RIM / t->radius_u, u_dy = sn * RIM / t->radius_u;
-    int v_dx = -sn * RIM / t->radius_v, v_dy = cs * RIM / t->radius_v;
+    int64_t u_dx = cs * RIM / t->radius_u, u_dy = sn * RIM / t->radius_u;
+    int64_t v_dx = -sn * RIM / t->radius_v, v_dy = cs * RIM / t->radius_v;
     int slope = min(min(t->radius_u, t->radius_v) * 256 / t->soft, 1 << 19); /* alpha per radius */
-    for (int y = top; y < bottom; y++)
-        for (int x = left; x < right; x++) {
-            int u = (int)(((int64_t)(x - t->x) * u_dx + (int64_t)(y - t->y) * u_dy) >> 14);
-            int v = (int)(((int64_t)(x - t->x) * v_dx + (int64_t)(y - t->y) * v_dy) >> 14);
+    for (int y = top; y < bottom; y++) {
+        int64_t run_u = (left - t->x) * u_dx + (y - t->y) * u_dy;
+        int64_t run_v = (left - t->x) * v_dx + (y - t->y) * v_dy;
+        size_t row = (size_t)y * c->stride;
+        for (int x = left; x < right; x++, run_u += u_dx, run_v += v_dx) {
+            int u = (int)(run_u >> 14), v = (int)(run_v >> 14);
             if (abs(u) >= 2 * RIM || abs(v) >= 2 * RIM)
                 continue;
             int alpha = clamp(128 + ((inside(t->shape, u, v) * slope) >> 10), 0, 256);
-            size_t at = (size_t)y * c->stride + (size_t)x;
             if (alpha)
-                blend(c, t, at, alpha, shade(t, u, v, c->field[at]));
+                blend(c, t, row + (size_t)x, alpha, shade(t, u, v, c->field[row + (size_t)x]));
         }
+    }
 }
 
 static void draw_ground(const struct mr_canvas *c, const struct ramp *r, unsigned turn)
@@ -262,81 +293,83 @@ static void draw_wall(const struct mr_canvas *c, const struct ramp *r)
 }
 
 /* The nearer part of the ground below a horizon: the same colours, another light, more texture. */
-static void draw_floor(const struct mr_canvas *c, const struct look *l, struct dice *d, int light,
+static void draw_floor(const struct mr_canvas *c, const struct look *l, uint64_t key, int light,
                        unsigned busy)
 {
     int wide = (int)(c->width + c->height);
     struct thing t = {.x = (int)c->width / 2,
-                      .y = (int)c->height * roll(d, 40, 75) / 100 + wide * 7 / 8,
+                      .y = (int)c->height * roll(key, Y, 40, 75) / 100 + wide * 7 / 8,
                       .radius_u = wide,
                       .radius_v = wide,
                       .shape = 1,
-                      .turn = (unsigned)roll(d, -5, 5),
-                      .soft = roll(d, 1, 6),
-                      .rough = roll(d, 90, 255)};
-    make_ramp(&t.ramp, l->ground, light + roll(d, 20, 50) * (roll(d, 0, 1) ? 1 : -1));
-    break_ramp(&t.ramp, (int)busy / 16, d);
+                      .turn = (unsigned)roll(key, TURN, -5, 5),
+                      .soft = roll(key, SOFT, 1, 6),
+                      .rough = roll(key, ROUGH, 90, 255)};
+    make_ramp(&t.ramp, l->ground,
+              light + roll(key, LIGHT, 20, 50) * (roll(key, DARKER, 0, 1) ? -1 : 1));
+    break_ramp(&t.ramp, (int)busy / 16, key);
     draw_thing(c, &t);
 }
 
 /* Something that has nothing to do with the class. */
-static void draw_bystander(const struct mr_canvas *c, struct dice *d, int light, unsigned busy)
+static void draw_bystander(const struct mr_canvas *c, uint64_t key, int light, unsigned busy)
 {
-    int side = min((int)c->width, (int)c->height), grey = roll(d, 50, 200);
-    unsigned hue = (unsigned)roll(d, 0, 255);
-    struct colour colours[2] = {colour_of(grey - 30, hue, roll(d, 0, 24)),
-                                colour_of(grey + 30, hue + 20, roll(d, 0, 24))};
-    struct thing t = {.x = roll(d, 0, (int)c->width),
-                      .y = roll(d, 0, (int)c->height),
-                      .radius_u = 4 + side * roll(d, 15, 150) / 1000,
-                      .radius_v = 4 + side * roll(d, 15, 150) / 1000,
-                      .shape = (unsigned)roll(d, 0, N_SHAPES - 1),
-                      .turn = (unsigned)roll(d, 0, 255),
-                      .soft = roll(d, 1, 4),
-                      .rough = roll(d, 20, 255)};
+    int side = min((int)c->width, (int)c->height), grey = roll(key, GREY, 50, 200);
+    unsigned hue = (unsigned)roll(key, HUE, 0, 255);
+    struct colour colours[2] = {colour_of(grey - 30, hue, roll(key, SATURATION, 0, 24)),
+                                colour_of(grey + 30, hue + 20, roll(key, SATURATION_FAR, 0, 24))};
+    struct thing t = {.x = roll(key, X, 0, (int)c->width),
+                      .y = roll(key, Y, 0, (int)c->height),
+                      .radius_u = 4 + side * roll(key, RADIUS_U, 15, 150) / 1000,
+                      .radius_v = 4 + side * roll(key, RADIUS_V, 15, 150) / 1000,
+                      .shape = (unsigned)roll(key, SHAPE, 0, N_SHAPES - 1),
+                      .turn = (unsigned)roll(key, TURN, 0, 255),
+                      .soft = roll(key, SOFT, 1, 4),
+                      .rough = roll(key, ROUGH, 20, 255)};
     make_ramp(&t.ramp, colours, light);
-    break_ramp(&t.ramp, (int)busy / 32, d);
+    break_ramp(&t.ramp, (int)busy / 32, key);
     draw_thing(c, &t);
 }
 
-static void draw_subject(const struct mr_canvas *c, const struct look *l, struct dice *d,
+static void draw_subject(const struct mr_canvas *c, const struct look *l, uint64_t key,
                          unsigned which, int light, const struct mr_scene *scene)
 {
     int side = min((int)c->width, (int)c->height) * (scene->plain ? 5 : 4) / 4;
-    int size = side * roll(d, 300, 430) / 1000 * 3 / (int)(2 + l->n_things);
+    int size = side * roll(key, SIZE, 300, 430) / 1000 * 3 / (int)(2 + l->n_things);
     int centre = (int)((2 * which + 1) * c->width / (2 * l->n_things)); /* side by side */
     int stray_x = (int)c->width / 10, stray_y = (int)c->height / 6;
-    struct thing t = {.x = centre + roll(d, -stray_x, stray_x),
-                      .y = (int)c->height / 2 + roll(d, -stray_y, stray_y),
-                      .radius_u = 4 + size * roll(d, 85, 115) / 100,
-                      .radius_v = 4 + size * roll(d, 85, 115) / 100,
+    struct thing t = {.x = centre + roll(key, X, -stray_x, stray_x),
+                      .y = (int)c->height / 2 + roll(key, Y, -stray_y, stray_y),
+                      .radius_u = 4 + size * roll(key, RADIUS_U, 85, 115) / 100,
+                      .radius_v = 4 + size * roll(key, RADIUS_V, 85, 115) / 100,
                       .shape = l->shape,
-                      .turn = l->turn + (unsigned)roll(d, -8, 8),
+                      .turn = l->turn + (unsigned)roll(key, TURN, -8, 8),
                       .stripe = (int)l->stripe,
-                      .soft = roll(d, 1, 3),
-                      .rough = roll(d, 40, 255)};
+                      .soft = roll(key, SOFT, 1, 3),
+                      .rough = roll(key, ROUGH, 40, 255)};
     make_ramp(&t.ramp, l->body, light);
-    break_ramp(&t.ramp, (int)scene->busy / (scene->plain ? 12 : 40), d);
+    break_ramp(&t.ramp, (int)scene->busy / (scene->plain ? 12 : 40), key);
     draw_thing(c, &t);
 }
 
 void mr_scene_compose(const struct mr_scene *scene, const struct mr_canvas *c)
 {
     struct look l = class_look(scene->class_id);
-    struct dice d = {mr_mix(scene->key + 0x73636e65u), 0};
+    uint64_t key = mr_mix(scene->key + 0x73636e65u);
     struct ramp ground;
-    int light = roll(&d, -24, 24), n_bystanders = roll(&d, 1, 3 + (int)scene->busy / 16);
+    int light = roll(key, LIGHT, -24, 24);
+    unsigned n_bystanders = (unsigned)roll(key, N_BYSTANDERS, 1, 3 + (int)scene->busy / 16);
     make_ramp(&ground, l.ground, light);
-    break_ramp(&ground, (int)scene->busy / 24, &d);
+    break_ramp(&ground, (int)scene->busy / 24, key);
     if (scene->plain) {
         draw_wall(c, &ground);
     } else {
-        draw_ground(c, &ground, l.turn * 2 + (unsigned)roll(&d, -20, 20));
+        draw_ground(c, &ground, l.turn * 2 + (unsigned)roll(key, TURN, -20, 20));
         if (l.floor)
-            draw_floor(c, &l, &d, light, scene->busy);
-        while (n_bystanders-- > 0)
-            draw_bystander(c, &d, light, scene->busy);
+            draw_floor(c, &l, mr_mix(key + 1), light, scene->busy);
+        for (unsigned i = 0; i < n_bystanders; i++)
+            draw_bystander(c, mr_mix(key + 1000 + i), light, scene->busy);
     }
     for (unsigned i = 0; i < l.n_things; i++)
-        draw_subject(c, &l, &d, i, light, scene);
+        draw_subject(c, &l, mr_mix(key + 2000 + i), i, light, scene);
 }
