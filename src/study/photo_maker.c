@@ -3,12 +3,15 @@
  * A file's size grows with the gain, steeply where little detail shows and slowly later.  Trials
  * encode a mosaic of an eighth of the picture and scale its size up:
  *
- *     trial 1: middling gain      trial 2, 3, ...: where the line through the last two trials in
- *                                 (gain, size) meets the target; a step is at most 4-fold
+ *     size |          above                  first a guess from the bits per pixel; then by the
+ *      aim |- - - -*-'                       rule of thumb that size grows like the root of the
+ *          |   .-'                           gain, until there are trials on both sides of the
+ *          | below                           aim; then on the line between them
+ *          +--------------- gain
  *
- * until one is near enough.  Then the whole picture is encoded, and once more with a corrected
- * gain if it is off by more than 4 percent.  Sizes at gain 0 cannot be undercut: such a photo
- * stays a little too large. */
+ * until one is near enough.  Then the whole picture is encoded.  Where that misses the target, the
+ * mosaic was not quite typical: the aim moves by the ratio, and the line gives another gain.  The
+ * size at gain 0 cannot be undercut; such a photo stays too large. */
 #include "photo_maker.h"
 
 #include "draw.h"
@@ -19,13 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_TRIALS     4
-#define N_FULL       2
-#define SAMPLE_PART  8
-#define LARGEST_GAIN (64 * MR_GAIN_ONE)
-#define HEADER_OWN   390 /* markers with Huffman tables made for the image */
-#define HEADER_STD   623 /* with the standard's, three components */
-#define HEADER_GREY  330
+#define N_TRIALS      4
+#define N_WHOLE       3
+#define SAMPLE_PART   8
+#define TRIAL_PERCENT 3
+#define WHOLE_PERCENT 6
+#define LARGEST_GAIN  (64 * MR_GAIN_ONE)
+#define HEADER_OWN    390 /* markers with Huffman tables made for the image */
+#define HEADER_STD    623 /* with the standard's, three components */
+#define HEADER_GREY   330
 
 #define SMALLEST_CODED 256
 
@@ -39,6 +44,11 @@ struct mr_photo_maker {
 /* Size of the coded pixels at a gain. */
 struct trial {
     int64_t gain, size;
+};
+
+/* The last trials on both sides of the aim; size 0 = none yet. */
+struct bracket {
+    struct trial below, above;
 };
 
 int mr_photo_maker_new(struct mr_photo_maker **out)
@@ -78,18 +88,22 @@ static int make_comment(struct mr_photo_maker *m, size_t n)
     return 0;
 }
 
-/* The gain to try after trial `b`, `a` being the one before it (or equal to it). */
-static int64_t next_gain(struct trial a, struct trial b, int64_t target)
+static void add_trial(struct bracket *k, struct trial t, int64_t aim)
 {
-    int64_t gain;
-    if (a.gain != b.gain && (b.size > a.size) == (b.gain > a.gain) && a.size != b.size)
-        gain = b.gain + (target - b.size) * (b.gain - a.gain) / (b.size - a.size);
-    else /* size grows about like the root of the gain */
-        gain = b.gain * (target * 256 / b.size) / 256 * (target * 256 / b.size) / 256;
-    if (gain < b.gain / 4)
-        gain = b.gain / 4;
-    if (gain > b.gain * 4 + 8)
-        gain = b.gain * 4 + 8;
+    *(t.size < aim ? &k->below : &k->above) = t;
+}
+
+static int64_t next_gain(const struct bracket *k, int64_t aim)
+{
+    struct trial low = k->below, high = k->above;
+    if (low.size && high.size && low.size < high.size && low.gain < high.gain)
+        return low.gain + (aim - low.size) * (high.gain - low.gain) / (high.size - low.size);
+    struct trial t = low.size ? low : high;
+    int64_t ratio = aim * 256 / t.size, gain = t.gain * ratio / 256 * ratio / 256;
+    if (gain < t.gain / 8)
+        gain = t.gain / 8;
+    if (gain > t.gain * 4 + 8)
+        gain = t.gain * 4 + 8;
     return gain < LARGEST_GAIN ? gain : LARGEST_GAIN;
 }
 
@@ -117,9 +131,9 @@ static unsigned busyness(const struct mr_photo_plan *plan)
     return busy > 255 ? 255 : (unsigned)busy;
 }
 
-/* Narrow the gain down on mosaics; leaves the last two trials in t[]. */
-static int search(struct mr_photo_maker *m, const struct mr_photo_plan *plan, int64_t target,
-                  struct trial t[2], struct mr_error *err)
+/* Narrow the gain down on mosaics; returns the one to begin with, or -errno. */
+static int64_t search(struct mr_photo_maker *m, const struct mr_photo_plan *plan, int64_t aim,
+                      struct bracket *k, struct mr_error *err)
 {
     struct mr_jpeg_opts o = {plan->quality, plan->chroma, .optimize = plan->optimize};
     int64_t whole = (int64_t)plan->width * plan->height, header = (int64_t)header_bytes(plan);
@@ -133,13 +147,13 @@ static int search(struct mr_photo_maker *m, const struct mr_photo_plan *plan, in
         if (r)
             return r;
         int64_t coded = (int64_t)n > header ? (int64_t)n - header : 1;
-        t[0] = i ? t[1] : (struct trial){gain, coded * whole / ((int64_t)px.width * px.height)};
-        t[1] = (struct trial){gain, coded * whole / ((int64_t)px.width * px.height)};
-        if (near(t[1].size, target, 2))
+        struct trial t = {gain, coded * whole / ((int64_t)px.width * px.height)};
+        add_trial(k, t, aim);
+        if (near(t.size, aim, TRIAL_PERCENT))
             break;
-        gain = next_gain(t[0], t[1], target);
+        gain = next_gain(k, aim);
     }
-    return 0;
+    return gain;
 }
 
 static int is_plain(const struct mr_photo_plan *plan, uint64_t key)
@@ -147,25 +161,24 @@ static int is_plain(const struct mr_photo_plan *plan, uint64_t key)
     return (mr_mix(key) % 100) < plan->plain_percent && busyness(plan) < 110;
 }
 
-/* Encode the whole picture; where it misses the target, shift the trials' line onto it and take
- * the gain from there. */
+/* Encode the whole picture, with corrected gains until it is near its size. */
 static int encode_whole(struct mr_photo_maker *m, const struct mr_photo_plan *plan, int64_t target,
-                        const struct trial t[2], const uint8_t **bytes, size_t *n_bytes,
-                        struct mr_error *err)
+                        const uint8_t **bytes, size_t *n_bytes, struct mr_error *err)
 {
     struct mr_jpeg_opts o = {plan->quality, plan->chroma, .optimize = plan->optimize,
                              .comment = m->comment, .comment_bytes = plan->comment_bytes};
-    int64_t gain = near(t[1].size, target, 2) ? t[1].gain : next_gain(t[0], t[1], target);
-    int r = 0;
-    for (int i = 0; !r && i < N_FULL; i++) {
+    struct bracket k = {0};
+    int64_t aim = target, gain = search(m, plan, aim, &k, err);
+    int r = gain < 0 ? (int)gain : 0;
+    for (int i = 0; !r && i < N_WHOLE; i++) {
         struct mr_pixels px;
         mr_painter_mix(m->painter, (unsigned)gain, &px);
         r = mr_jpeg_encode(m->encoder, &px, &o, bytes, n_bytes, err);
-        if (r || near((int64_t)*n_bytes, plan->n_bytes, 4))
+        if (r || near((int64_t)*n_bytes, plan->n_bytes, WHOLE_PERCENT))
             break;
-        struct trial whole = {gain, target + (int64_t)*n_bytes - plan->n_bytes};
-        struct trial before = {gain + t[0].gain - t[1].gain, whole.size + t[0].size - t[1].size};
-        gain = next_gain(before, whole, target);
+        aim = aim * target / (target + (int64_t)*n_bytes - plan->n_bytes);
+        gain = next_gain(&k, aim);
+        gain = gain < 0 ? 0 : gain;
     }
     return r;
 }
@@ -176,14 +189,11 @@ int mr_photo_make(struct mr_photo_maker *m, const struct mr_photo_plan *plan, ui
     struct mr_scene scene = {key,          class_id,       plan->width,
                              plan->height, busyness(plan), is_plain(plan, key)};
     int64_t target = (int64_t)plan->n_bytes - (int64_t)header_bytes(plan) - plan->comment_bytes;
-    struct trial t[2];
-    if (target < SMALLEST_CODED)
-        target = SMALLEST_CODED;
     int r = mr_painter_paint(m->painter, &scene);
     if (!r)
         r = make_comment(m, plan->comment_bytes);
     if (r)
         return mr_fail(err, r, "no memory for a photo of %u x %u", plan->width, plan->height);
-    r = search(m, plan, target, t, err);
-    return r ? r : encode_whole(m, plan, target, t, bytes, n_bytes, err);
+    return encode_whole(m, plan, target > SMALLEST_CODED ? target : SMALLEST_CODED, bytes, n_bytes,
+                        err);
 }
