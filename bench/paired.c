@@ -2,6 +2,7 @@
  * both equally; what jumps spoils one round, and the median does not mind. */
 #include "paired.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int by_value(const void *a, const void *b)
@@ -38,11 +39,11 @@ int mr_paired_compare(struct mr_paired_work a, struct mr_paired_work b, int roun
     double *all[4] = {ratio, control, in_a, in_b};
     for (int k = 0; k < 4; k++)
         qsort(all[k], (size_t)rounds, sizeof(double), by_value);
-    *out = (struct mr_paired_result){.seconds_a = in_a[rounds / 2],
-                                     .seconds_b = in_b[rounds / 2],
-                                     .ratio = ratio[rounds / 2],
-                                     .control = control[rounds / 2],
-                                     .control_low = control[0],
-                                     .control_high = control[rounds - 1]};
+    *out = (struct mr_paired_result){
+        .seconds_a = in_a[rounds / 2],
+        .seconds_b = in_b[rounds / 2],
+        .ratio = ratio[rounds / 2],
+        .control = control[rounds / 2],
+        .spread = fmax(fabs(control[rounds / 4] - 1), fabs(control[rounds * 3 / 4] - 1))};
     return 0;
 }

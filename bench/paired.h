@@ -13,9 +13,9 @@ struct mr_paired_work {
 
 struct mr_paired_result {
     double seconds_a, seconds_b; /* medians of one run */
-    double ratio;                /* median over rounds of time A / time B: the speed of B in As */
+    double ratio;                /* median over rounds of time A / time B: B's speed in As */
     double control;              /* the same with A in B's place: 1 but for noise */
-    double control_low, control_high; /* the control's smallest and largest round */
+    double spread;               /* how far the middle half of the control's rounds strays from 1 */
 };
 
 /* After one run of each to warm up, `rounds` (9 .. 101, odd) rounds of A B B A, and as many of
