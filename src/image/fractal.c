@@ -17,53 +17,57 @@
 #include <errno.h>
 #include <string.h>
 
+#define CHUNK 64
+
 struct level {
     int16_t *at;
     unsigned width, height;
     size_t stride;
 };
 
-/* Eight values from one scramble. */
-static inline void add_eight(int16_t *row, uint64_t bits, int amplitude, unsigned n)
+/* Up to CHUNK values, eight from one scramble. */
+static inline void add_chunk(int16_t *row, uint64_t key, int16_t amplitude, unsigned n)
 {
-    int8_t value[8];
-    memcpy(value, &bits, 8);
+    uint64_t bits[CHUNK / 8];
+    int8_t value[CHUNK];
+    for (unsigned i = 0; i < CHUNK / 8; i++)
+        bits[i] = mr_mix(key + i);
+    memcpy(value, bits, sizeof value);
     for (unsigned i = 0; i < n; i++)
-        row[i] = (int16_t)(row[i] + value[i] * amplitude);
+        row[i] = (int16_t)(row[i] + (int16_t)(value[i] * amplitude));
 }
 
-static void add_noise(struct level l, uint64_t key, int amplitude)
+static void add_noise(struct level l, uint64_t key, int16_t amplitude)
 {
-    unsigned x, whole = l.width & ~7u;
+    unsigned x, whole = l.width / CHUNK * CHUNK;
     for (unsigned y = 0; y < l.height; y++) {
         int16_t *row = l.at + y * l.stride;
         uint64_t row_key = mr_mix(key + y);
-        for (x = 0; x < whole; x += 8)
-            add_eight(row + x, mr_mix(row_key + x), amplitude, 8);
-        add_eight(row + x, mr_mix(row_key + x), amplitude, l.width - whole);
+        for (x = 0; x < whole; x += CHUNK)
+            add_chunk(row + x, row_key + x, amplitude, CHUNK);
+        add_chunk(row + x, row_key + x, amplitude, l.width - whole);
     }
 }
 
-/* One row of the finer level: columns are doubled, `a` weighs 3 and `b` 1, or both 2. */
-static void double_row(const int16_t *restrict a, const int16_t *restrict b, int weight_a,
-                       unsigned width, int16_t *restrict out)
+/* One row of the finer level, its columns doubled: the nearer coarse row weighs 3, the farther 1,
+ * and so do columns. */
+static void double_row(const int16_t *restrict near, const int16_t *restrict far, unsigned width,
+                       int16_t *restrict out)
 {
-    int weight_b = 4 - weight_a;
     for (unsigned x = 0; x < width / 2; x++) {
-        int here = a[x] * weight_a + b[x] * weight_b;
-        int next = a[x + 1] * weight_a + b[x + 1] * weight_b;
+        int here = near[x] * 3 + far[x], next = near[x + 1] * 3 + far[x + 1];
         out[2 * x] = (int16_t)((3 * here + next) >> 4);
         out[2 * x + 1] = (int16_t)((here + 3 * next) >> 4);
     }
     if (width & 1)
-        out[width - 1] = (int16_t)((a[width / 2] * weight_a + b[width / 2] * weight_b) >> 2);
+        out[width - 1] = (int16_t)((near[width / 2] * 3 + far[width / 2]) >> 2);
 }
 
 static void double_level(struct level from, struct level to)
 {
     for (unsigned y = 0; y < to.height; y++) {
-        const int16_t *a = from.at + (y / 2) * from.stride;
-        double_row(a, a + from.stride, y & 1 ? 1 : 3, to.width, to.at + y * to.stride);
+        const int16_t *a = from.at + (y / 2) * from.stride, *b = a + from.stride;
+        double_row(y & 1 ? b : a, y & 1 ? a : b, to.width, to.at + y * to.stride);
     }
 }
 

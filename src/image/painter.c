@@ -137,12 +137,14 @@ static void mix_row(const struct mr_painter *p, unsigned gain, unsigned x, unsig
                     uint8_t *const out[3], size_t at)
 {
     size_t from = y * p->canvas.stride + x;
+    int16_t times =
+        (int16_t)(gain < MR_GAIN_MOST ? gain : MR_GAIN_MOST); /* 16 bits: SIMD likes it */
     for (int k = 0; k < 3; k++) {
         const int16_t *restrict base = p->canvas.base[k] + from;
         const int16_t *restrict detail = p->detail[k] + from;
         uint8_t *restrict to = out[k] + at;
         for (unsigned i = 0; i < n; i++) {
-            int v = (base[i] + ((detail[i] * (int)gain) >> 8)) >> 4;
+            int v = (base[i] + ((detail[i] * times) >> 8)) >> 4;
             to[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
         }
     }

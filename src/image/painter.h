@@ -8,7 +8,8 @@
 
 #include "jpeg_encode.h"
 
-#define MR_GAIN_ONE 256
+#define MR_GAIN_ONE  256
+#define MR_GAIN_MOST (64 * MR_GAIN_ONE)
 
 struct mr_scene {
     uint64_t key;      /* everything that differs from picture to picture */
@@ -27,8 +28,8 @@ void mr_painter_free(struct mr_painter *p);
 /* Paint.  0, -EINVAL (no or more than 65500 pixels a side) or -ENOMEM. */
 int mr_painter_paint(struct mr_painter *p, const struct mr_scene *scene);
 
-/* The whole picture with `gain` / MR_GAIN_ONE of its detail.  The pixels are the painter's and
- * stay until its next call. */
+/* The whole picture with `gain` / MR_GAIN_ONE (at most MR_GAIN_MOST) of its detail.  The pixels are
+ * the painter's and stay until its next call. */
 void mr_painter_mix(struct mr_painter *p, unsigned gain, struct mr_pixels *out);
 /* The same for a mosaic of tiles from all over the picture, about 1 / `part` of it, which
  * compresses nearly like the whole; small pictures come whole. */

@@ -41,15 +41,16 @@ struct ramp {
 /* What pictures of a class share. */
 struct look {
     struct colour ground[2], body[2];
-    unsigned shape, turn, stripe, n_things;
-    int floor; /* there is a horizon */
+    unsigned shape, turn, n_things;
+    unsigned stripe; /* period in units of u; 0 = none */
+    int floor;       /* there is a horizon */
 };
 
 struct thing {
     int x, y, radius_u, radius_v; /* pixels */
     unsigned shape, turn;
-    int stripe; /* period in units of u, 0 = none */
-    int soft;   /* width of the edge in pixels */
+    int stripe_rate; /* stripes in 1024 units of u, times 1024; 0 = none */
+    int soft;        /* width of the edge in pixels */
     int rough;
     struct ramp ramp;
 };
@@ -68,6 +69,13 @@ static inline int clamp(int v, int low, int high)
 {
     return v < low ? low : v > high ? high : v;
 }
+
+/* Pixels of one row, and (u, v) along them in 2^14ths. */
+struct run {
+    size_t from, to;
+    int64_t u, v, u_dx, v_dx;
+    int slope; /* of the edge: alpha per radius */
+};
 
 /* What is drawn at random.  A draw is a function of a key and its trait, not of the draws before
  * it: C leaves the order of calls within an initializer to the compiler. */
@@ -226,14 +234,15 @@ static inline int inside(unsigned shape, int u, int v)
 static inline int shade(const struct thing *t, int u, int v, int field)
 {
     int entry = 128 - (v >> 5) + (field >> 6);
-    if (t->stripe) {
-        int phase = ((u + 64 * RIM) % t->stripe) * 1024 / t->stripe;
+    if (t->stripe_rate) {
+        int phase = ((u * t->stripe_rate) >> 10) & 1023;
         entry += clamp((abs(phase - 512) - 256) >> 1, -72, 72);
     }
     return clamp(entry, 0, 255);
 }
 
-static void blend(const struct mr_canvas *c, const struct thing *t, size_t at, int alpha, int entry)
+static inline void blend(const struct mr_canvas *c, const struct thing *t, size_t at, int alpha,
+                         int entry)
 {
     for (int k = 0; k < 3; k++) {
         int16_t *base = c->base[k] + at;
@@ -242,7 +251,19 @@ static void blend(const struct mr_canvas *c, const struct thing *t, size_t at, i
     c->rough[at] = (int16_t)(c->rough[at] + (((t->rough - c->rough[at]) * alpha) >> 8));
 }
 
-/* The shapes stay within 5/4 of the larger radius; u and v run along in 2^14ths. */
+static void draw_row(const struct mr_canvas *c, const struct thing *t, struct run at)
+{
+    for (size_t i = at.from; i < at.to; i++, at.u += at.u_dx, at.v += at.v_dx) {
+        int u = (int)(at.u >> 14), v = (int)(at.v >> 14);
+        if (abs(u) >= 2 * RIM || abs(v) >= 2 * RIM)
+            continue;
+        int alpha = clamp(128 + ((inside(t->shape, u, v) * at.slope) >> 10), 0, 256);
+        if (alpha)
+            blend(c, t, i, alpha, shade(t, u, v, c->field[i]));
+    }
+}
+
+/* The shapes stay within 5/4 of the larger radius. */
 static void draw_thing(const struct mr_canvas *c, const struct thing *t)
 {
     int reach = max(t->radius_u, t->radius_v) * 5 / 4 + 2, cs = cosine(t->turn), sn = sine(t->turn);
@@ -250,19 +271,17 @@ static void draw_thing(const struct mr_canvas *c, const struct thing *t)
     int left = max(t->x - reach, 0), right = min(t->x + reach, (int)c->width);
     int64_t u_dx = cs * RIM / t->radius_u, u_dy = sn * RIM / t->radius_u;
     int64_t v_dx = -sn * RIM / t->radius_v, v_dy = cs * RIM / t->radius_v;
-    int slope = min(min(t->radius_u, t->radius_v) * 256 / t->soft, 1 << 19); /* alpha per radius */
-    for (int y = top; y < bottom; y++) {
-        int64_t run_u = (left - t->x) * u_dx + (y - t->y) * u_dy;
-        int64_t run_v = (left - t->x) * v_dx + (y - t->y) * v_dy;
+    int slope = min(min(t->radius_u, t->radius_v) * 256 / t->soft, 1 << 19);
+    for (int y = top; y < bottom && left < right; y++) {
         size_t row = (size_t)y * c->stride;
-        for (int x = left; x < right; x++, run_u += u_dx, run_v += v_dx) {
-            int u = (int)(run_u >> 14), v = (int)(run_v >> 14);
-            if (abs(u) >= 2 * RIM || abs(v) >= 2 * RIM)
-                continue;
-            int alpha = clamp(128 + ((inside(t->shape, u, v) * slope) >> 10), 0, 256);
-            if (alpha)
-                blend(c, t, row + (size_t)x, alpha, shade(t, u, v, c->field[row + (size_t)x]));
-        }
+        struct run at = {.from = row + (size_t)left,
+                         .to = row + (size_t)right,
+                         .u = (left - t->x) * u_dx + (y - t->y) * u_dy,
+                         .v = (left - t->x) * v_dx + (y - t->y) * v_dy,
+                         .u_dx = u_dx,
+                         .v_dx = v_dx,
+                         .slope = slope};
+        draw_row(c, t, at);
     }
 }
 
@@ -344,7 +363,7 @@ static void draw_subject(const struct mr_canvas *c, const struct look *l, uint64
                       .radius_v = 4 + size * roll(key, RADIUS_V, 85, 115) / 100,
                       .shape = l->shape,
                       .turn = l->turn + (unsigned)roll(key, TURN, -8, 8),
-                      .stripe = (int)l->stripe,
+                      .stripe_rate = l->stripe ? (RIM << 10) / (int)l->stripe : 0,
                       .soft = roll(key, SOFT, 1, 3),
                       .rough = roll(key, ROUGH, 40, 255)};
     make_ramp(&t.ramp, l->body, light);

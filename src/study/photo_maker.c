@@ -27,7 +27,6 @@
 #define SAMPLE_PART   8
 #define TRIAL_PERCENT 3
 #define WHOLE_PERCENT 6
-#define LARGEST_GAIN  (64 * MR_GAIN_ONE)
 #define HEADER_OWN    390 /* markers with Huffman tables made for the image */
 #define HEADER_STD    623 /* with the standard's, three components */
 #define HEADER_GREY   330
@@ -104,7 +103,7 @@ static int64_t next_gain(const struct bracket *k, int64_t aim)
         gain = t.gain / 8;
     if (gain > t.gain * 4 + 8)
         gain = t.gain * 4 + 8;
-    return gain < LARGEST_GAIN ? gain : LARGEST_GAIN;
+    return gain < MR_GAIN_MOST ? gain : MR_GAIN_MOST;
 }
 
 static int near(int64_t size, int64_t target, int percent)
