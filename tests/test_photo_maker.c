@@ -91,6 +91,7 @@ static void plans_have_the_model_s_quantiles_under_every_seed(void **state)
                 struct mr_photo_plan plan;
                 mr_photo_plan_draw((enum mr_preset)preset, seed, i, &plan);
                 sizes[i] = plan.n_bytes;
+                assert_true(plan.n_bytes > plan.comment_bytes + 1000);
             }
             expect_quantiles((enum mr_preset)preset, sizes, N);
         }

@@ -102,7 +102,7 @@ static int paint_detail(struct mr_painter *p)
     return 0;
 }
 
-/* From -32768 .. 32767 around 0 to a share of texture, 16 .. 255, mostly below the middle. */
+/* From a field around 0 to a share of texture, 12 .. 265, mostly far below the middle. */
 static void shape_roughness(struct mr_canvas *c)
 {
     for (size_t i = 0; i < c->stride * c->height; i++) {
@@ -137,8 +137,7 @@ static void mix_row(const struct mr_painter *p, unsigned gain, unsigned x, unsig
                     uint8_t *const out[3], size_t at)
 {
     size_t from = y * p->canvas.stride + x;
-    int16_t times =
-        (int16_t)(gain < MR_GAIN_MOST ? gain : MR_GAIN_MOST); /* 16 bits: SIMD likes it */
+    int16_t times = (int16_t)(gain < MR_GAIN_MOST ? gain : MR_GAIN_MOST); /* 16 bits for SIMD */
     for (int k = 0; k < 3; k++) {
         const int16_t *restrict base = p->canvas.base[k] + from;
         const int16_t *restrict detail = p->detail[k] + from;

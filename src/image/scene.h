@@ -9,7 +9,7 @@ struct mr_canvas {
     unsigned width, height;
     size_t stride;
     int16_t *field;   /* in: slow shading around 0, up to some thousands */
-    int16_t *rough;   /* in and out: share of texture, 0 .. 255 */
+    int16_t *rough;   /* in and out: share of texture, 0 .. 265 */
     int16_t *base[3]; /* out: Y, Cb, Cr, 16 units a grey level */
 };
 

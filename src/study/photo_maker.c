@@ -32,6 +32,7 @@
 #define HEADER_GREY   330
 
 #define SMALLEST_CODED 256
+#define PLAIN_BELOW    110
 
 struct mr_photo_maker {
     struct mr_painter *painter;
@@ -92,18 +93,23 @@ static void add_trial(struct bracket *k, struct trial t, int64_t aim)
     *(t.size < aim ? &k->below : &k->above) = t;
 }
 
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+    return v < low ? low : v > high ? high : v;
+}
+
 static int64_t next_gain(const struct bracket *k, int64_t aim)
 {
     struct trial low = k->below, high = k->above;
-    if (low.size && high.size && low.size < high.size && low.gain < high.gain)
-        return low.gain + (aim - low.size) * (high.gain - low.gain) / (high.size - low.size);
-    struct trial t = low.size ? low : high;
-    int64_t ratio = aim * 256 / t.size, gain = t.gain * ratio / 256 * ratio / 256;
-    if (gain < t.gain / 8)
-        gain = t.gain / 8;
-    if (gain > t.gain * 4 + 8)
-        gain = t.gain * 4 + 8;
-    return gain < MR_GAIN_MOST ? gain : MR_GAIN_MOST;
+    int64_t gain;
+    if (low.size && high.size && low.size < high.size && low.gain < high.gain) {
+        gain = low.gain + (aim - low.size) * (high.gain - low.gain) / (high.size - low.size);
+    } else {
+        struct trial t = low.size ? low : high;
+        int64_t ratio = aim * 256 / t.size;
+        gain = clamp(t.gain * ratio / 256 * ratio / 256, t.gain / 8, t.gain * 4 + 8);
+    }
+    return clamp(gain, 0, MR_GAIN_MOST);
 }
 
 static int near(int64_t size, int64_t target, int percent)
@@ -155,9 +161,10 @@ static int64_t search(struct mr_photo_maker *m, const struct mr_photo_plan *plan
     return gain;
 }
 
+/* Much cannot be going on before an even wall. */
 static int is_plain(const struct mr_photo_plan *plan, uint64_t key)
 {
-    return (mr_mix(key) % 100) < plan->plain_percent && busyness(plan) < 110;
+    return (mr_mix(key) % 100) < plan->plain_percent && busyness(plan) < PLAIN_BELOW;
 }
 
 /* Encode the whole picture, with corrected gains until it is near its size. */
@@ -175,9 +182,9 @@ static int encode_whole(struct mr_photo_maker *m, const struct mr_photo_plan *pl
         r = mr_jpeg_encode(m->encoder, &px, &o, bytes, n_bytes, err);
         if (r || near((int64_t)*n_bytes, plan->n_bytes, WHOLE_PERCENT))
             break;
-        aim = aim * target / (target + (int64_t)*n_bytes - plan->n_bytes);
+        int64_t coded = target + (int64_t)*n_bytes - plan->n_bytes;
+        aim = aim * target / (coded > SMALLEST_CODED ? coded : SMALLEST_CODED);
         gain = next_gain(&k, aim);
-        gain = gain < 0 ? 0 : gain;
     }
     return r;
 }
@@ -185,8 +192,12 @@ static int encode_whole(struct mr_photo_maker *m, const struct mr_photo_plan *pl
 int mr_photo_make(struct mr_photo_maker *m, const struct mr_photo_plan *plan, uint64_t key,
                   uint32_t class_id, const uint8_t **bytes, size_t *n_bytes, struct mr_error *err)
 {
-    struct mr_scene scene = {key,          class_id,       plan->width,
-                             plan->height, busyness(plan), is_plain(plan, key)};
+    struct mr_scene scene = {.key = key,
+                             .class_id = class_id,
+                             .width = plan->width,
+                             .height = plan->height,
+                             .busy = busyness(plan),
+                             .plain = is_plain(plan, key)};
     int64_t target = (int64_t)plan->n_bytes - (int64_t)header_bytes(plan) - plan->comment_bytes;
     int r = mr_painter_paint(m->painter, &scene);
     if (!r)
