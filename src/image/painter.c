@@ -89,7 +89,7 @@ static int fill(struct mr_painter *p, uint64_t use, const uint8_t *amplitude, in
 static int paint_detail(struct mr_painter *p)
 {
     static const uint8_t luma[MR_FRACTAL_LEVELS] = {6, 13, 14, 12, 9};
-    static const uint8_t colour[MR_FRACTAL_LEVELS] = {1, 4, 4, 2, 1};
+    static const uint8_t colour[MR_FRACTAL_LEVELS] = {1, 5, 3, 1, 0};
     struct mr_canvas *c = &p->canvas;
     for (int k = 0; k < 3; k++) {
         int16_t *detail = p->detail[k];

@@ -353,7 +353,7 @@ static void draw_bystander(const struct mr_canvas *c, uint64_t key, int light, u
 static void draw_subject(const struct mr_canvas *c, const struct look *l, uint64_t key,
                          unsigned which, int light, const struct mr_scene *scene)
 {
-    int side = min((int)c->width, (int)c->height) * (scene->plain ? 5 : 4) / 4;
+    int side = min((int)c->width, (int)c->height) * (scene->plain ? 11 : 8) / 8;
     int size = side * roll(key, SIZE, 300, 430) / 1000 * 3 / (int)(2 + l->n_things);
     int centre = (int)((2 * which + 1) * c->width / (2 * l->n_things)); /* side by side */
     int stray_x = (int)c->width / 10, stray_y = (int)c->height / 6;

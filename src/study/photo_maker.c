@@ -32,7 +32,7 @@
 #define HEADER_GREY   330
 
 #define SMALLEST_CODED 256
-#define PLAIN_BELOW    110
+#define PLAIN_BELOW    125
 
 struct mr_photo_maker {
     struct mr_painter *painter;
