@@ -54,6 +54,7 @@ struct mr_bad_sample {
     unsigned slot, attempt; /* attempt 0 is the sample that belonged there */
     const char *path, *stage, *reason;
     int code;               /* -errno */
+    const char *detail;     /* the decoder's words, or those for `code` */
     const char *substitute; /* what fills the slot now; NULL when nothing does */
 };
 
@@ -83,7 +84,10 @@ struct mr_pipeline_opts { /* zero means default */
     struct mr_position start; /* resume here */
     int start_on_next;        /* workers begin at the first mr_pipeline_next, not at open */
 
-    mr_map_fn *map; /* NULL = the bytes of the file are the sample */
+    /* What becomes of a file: with `decode`, an image of the size and type that it says (copied);
+     * with `map`, whatever the callback makes; with neither, the file's bytes are the sample. */
+    const struct mr_decoder_opts *decode;
+    mr_map_fn *map;
     void *map_ctx;
     size_t map_bytes;        /* size of a slot that `map` fills */
     int map_without_bytes;   /* do not read the file; `map` makes the sample */
@@ -113,8 +117,8 @@ struct mr_sample {
 struct mr_batch {
     uint64_t epoch, number;
     unsigned n;                /* samples */
-    uint8_t *data;             /* n slots of sample_bytes in a row; NULL when the map is NULL */
-    size_t sample_bytes;       /* 0 when the map is NULL */
+    uint8_t *data;             /* n slots of sample_bytes in a row; NULL when samples are files */
+    size_t sample_bytes;       /* 0 when samples are files */
     struct mr_sample *samples; /* [n] */
 };
 
@@ -125,16 +129,17 @@ struct mr_latency { /* microseconds */
 };
 
 struct mr_pipeline_stats {
-    uint64_t samples, batches, delivered_bytes; /* handed to the consumer */
+    uint64_t samples, batches, delivered_bytes; /* handed to the consumer; bytes of their files */
     uint64_t replaced;                          /* samples whose slot went to another one */
     struct {
         const char *reason; /* NULL ends the list */
         uint64_t n;
     } errors[MR_N_REASONS];
-    struct mr_latency read, batch; /* open to close of a file; call to return of `next` */
-    uint64_t memory_bytes;         /* buffers held now, */
-    uint64_t memory_peak_bytes;    /* and at the most */
-    uint64_t pool_bytes;           /* of those, the batches */
+    struct mr_latency read, batch;     /* open to close of a file; call to return of `next` */
+    double read_s, decode_s, resize_s; /* summed over the samples and so over threads */
+    uint64_t memory_bytes;             /* buffers held now, */
+    uint64_t memory_peak_bytes;        /* and at the most */
+    uint64_t pool_bytes;               /* of those, the batches */
 };
 
 /* Start the workers.  Borrows the callbacks' contexts until close, takes a reference to `data`. */

@@ -61,7 +61,7 @@ static void pool_free(struct mr_batch_pool *pool)
         free(b->big);
         free(b->bad);
         free(b->index);
-        free(b->read_ns);
+        free(b->cost);
         free(b->pub.samples);
     }
     free(pool->all);
@@ -75,10 +75,10 @@ static int init_batch(struct mr_batch_pool *pool, struct mr_work_batch *b)
     size_t slab_bytes;
     b->pool = pool;
     b->index = calloc(pool->batch, sizeof *b->index);
-    b->read_ns = calloc(pool->batch, sizeof *b->read_ns);
+    b->cost = calloc(pool->batch, sizeof *b->cost);
     b->pub.samples = calloc(pool->batch, sizeof *b->pub.samples);
     b->big = pool->whole_files ? calloc(pool->batch, sizeof *b->big) : NULL;
-    if (!b->index || !b->read_ns || !b->pub.samples || (pool->whole_files && !b->big))
+    if (!b->index || !b->cost || !b->pub.samples || (pool->whole_files && !b->big))
         return -ENOMEM;
     if (__builtin_mul_overflow(pool->slot_bytes, pool->batch, &slab_bytes) ||
         mr_buffer_reserve(&b->slab, slab_bytes))

@@ -18,6 +18,14 @@ struct mr_bad_note {
     unsigned slot, attempt;
     int code;
     const char *stage;
+    char detail[80]; /* a decoder's words; "" when there are none */
+};
+
+/* What a sample took; written by its worker, added up by the consumer. */
+struct mr_slot_cost {
+    uint64_t file_bytes;
+    uint64_t read_ns; /* open to close */
+    uint64_t decode_ns, resize_ns;
 };
 
 /* Memory for a file that does not fit into its slot. */
@@ -33,7 +41,7 @@ struct mr_work_batch {
     _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, which may run past them */
     atomic_uint finished;   /* slots done */
     uint64_t *index;        /* [batch] the samples that belong here, before substitution */
-    uint64_t *read_ns;      /* [batch] open to close */
+    struct mr_slot_cost *cost; /* [batch] */
 
     struct mr_buffer slab;    /* the slots */
     struct mr_big_file **big; /* [batch] for files larger than a slot; NULL with a map */

@@ -120,16 +120,25 @@ int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *byt
 {
     struct mr_pipeline *p = w->p;
     struct mr_work_batch *b = t->batch;
+    uint8_t *slot = b->slab.data + t->slot * p->pool->slot_bytes;
+    uint64_t key = mr_order_key(&p->order, b->pub.epoch, b->pub.number, t->slot);
+    if (p->decode)
+        return mr_decode_map_run(p->decode, w->number, bytes, len, key, slot, &b->cost[t->slot]);
     struct mr_map_input in = {
         .bytes = bytes,
         .len = len,
         .index = t->index,
-        .key = mr_order_key(&p->order, b->pub.epoch, b->pub.number, t->slot),
+        .key = key,
         .label = mr_dataset_label(p->data, t->index),
         .worker = w->number,
     };
-    int r = p->o.map(p->o.map_ctx, &in, b->slab.data + t->slot * p->pool->slot_bytes);
+    int r = p->o.map(p->o.map_ctx, &in, slot);
     return r < 0 ? r : 0;
+}
+
+const char *mr_feed_map_error(const struct mr_worker *w)
+{
+    return w->p->decode ? mr_decode_map_error(w->p->decode, w->number) : "";
 }
 
 void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len)
@@ -192,6 +201,10 @@ static int check(const struct mr_pipeline_opts *o, struct mr_error *err)
     if (o->rank >= o->world)
         return mr_fail(err, -EINVAL, "shard %u/%u: ranks count from 0 to %u", o->rank, o->world,
                        o->world - 1);
+    if (o->map && o->decode)
+        return mr_fail(err, -EINVAL, "either decode or map, not both");
+    if (o->decode && !mr_decoder_bytes(o->decode))
+        return mr_fail(err, -EINVAL, "decode: the image's size or another option is out of range");
     if (o->map && !o->map_bytes)
         return mr_fail(err, -EINVAL, "map_bytes must say how large a mapped sample is");
     if (o->map_without_bytes && !o->map)
@@ -281,6 +294,12 @@ static void init_cond(pthread_cond_t *c)
     pthread_condattr_destroy(&attr);
 }
 
+/* 0: slots hold whole files. */
+static size_t slot_bytes(const struct mr_pipeline_opts *o)
+{
+    return o->decode ? mr_decoder_bytes(o->decode) : o->map ? o->map_bytes : 0;
+}
+
 int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
                      struct mr_pipeline **out, struct mr_error *err)
 {
@@ -303,9 +322,12 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         p->in_work = calloc(p->window, sizeof *p->in_work);
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
     }
+    if (!r && p->o.decode)
+        r = mr_decode_map_new(p->o.decode, p->o.threads, &p->decode, err);
     if (!r)
-        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch,
-                              p->o.map ? p->o.map_bytes : 0, &p->pool, err);
+        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch, slot_bytes(&p->o),
+                              &p->pool, err);
+    p->o.decode = NULL; /* the caller's */
     if (!r) {
         p->begun = !p->o.start_on_next;
         r = start_workers(p, err);
@@ -334,6 +356,7 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p->worker);
     free(p->in_work);
     mr_batch_pool_unref(p->pool);
+    mr_decode_map_free(p->decode);
     mr_order_fini(&p->order);
     mr_dataset_unref(p->data);
     pthread_cond_destroy(&p->ready);
@@ -418,9 +441,14 @@ static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, ui
     s->batches++;
     s->samples += b->pub.n;
     for (unsigned i = 0; i < b->pub.n; i++) {
-        s->delivered_bytes += b->pub.samples[i].len;
-        if (!p->o.map_without_bytes)
-            mr_histogram_add(&p->read_ns, b->read_ns[i]);
+        const struct mr_slot_cost *cost = &b->cost[i];
+        if (p->o.map_without_bytes)
+            continue;
+        s->delivered_bytes += cost->file_bytes;
+        s->read_s += (double)cost->read_ns / 1e9;
+        s->decode_s += (double)cost->decode_ns / 1e9;
+        s->resize_s += (double)cost->resize_ns / 1e9;
+        mr_histogram_add(&p->read_ns, cost->read_ns);
     }
     mr_histogram_add(&p->batch_ns, waited_ns);
 }

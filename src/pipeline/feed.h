@@ -16,6 +16,7 @@
 #include <millrace/pipeline.h>
 
 #include "batch_pool.h"
+#include "decode_map.h"
 #include "histogram.h"
 #include "order.h"
 
@@ -35,10 +36,11 @@ struct mr_pipeline {
     struct mr_pipeline_opts o; /* defaults filled in */
     struct mr_dataset *data;
     struct mr_batch_pool *pool;
-    uint64_t first;  /* ordinal of sequence 0, counted over all epochs */
-    uint64_t n_seq;  /* sequences in all */
-    uint64_t window; /* batches begun and not yet delivered, at the most */
-    int spare_cpu;   /* more CPUs than workers */
+    struct mr_decode_map *decode; /* NULL: a callback or whole files */
+    uint64_t first;               /* ordinal of sequence 0, counted over all epochs */
+    uint64_t n_seq;               /* sequences in all */
+    uint64_t window;              /* batches begun and not yet delivered, at the most */
+    int spare_cpu;                /* more CPUs than workers */
     pthread_cond_t ready;
     atomic_int stopping;
     atomic_uint n_filled; /* batches finished so far; watched by a consumer that spins */
@@ -78,8 +80,10 @@ struct mr_task {
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
 /* The slot is filled with `len` bytes at `data`, or given up. */
 void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len);
-/* Run the user's map on the bytes of a file: 0 or -errno. */
+/* Decode the bytes of a file, or run the user's map on them: 0 or -errno; words for the failure, ""
+ * when there are none. */
 int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);
+const char *mr_feed_map_error(const struct mr_worker *w);
 
 /* An engine. */
 struct mr_engine_ops {

@@ -84,10 +84,12 @@ static int append(struct mr_work_batch *b, struct mr_bad_note note)
     return 0;
 }
 
-int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code)
+int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code,
+                   const char *detail)
 {
     struct mr_work_batch *b = t->batch;
-    struct mr_bad_note note = {t->index, t->slot, t->attempt, code, stage};
+    struct mr_bad_note note = {t->index, t->slot, t->attempt, code, stage, ""};
+    snprintf(note.detail, sizeof note.detail, "%s", detail);
     int dead = p->o.on_error_policy == MR_ON_ERROR_FAIL || t->attempt + 1 >= MR_MAX_ATTEMPTS;
     pthread_mutex_lock(&p->pool->mu);
     int r = append(b, note);
@@ -104,7 +106,7 @@ int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, 
 void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
-    append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, "open"});
+    append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, "open", ""});
     t->batch->failed = code;
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -120,6 +122,11 @@ static void name_sample(struct mr_pipeline *p, uint64_t index, char *buf, size_t
 {
     if (mr_dataset_path(p->data, index, buf, cap) < 0)
         snprintf(buf, cap, "sample %llu", (unsigned long long)index);
+}
+
+static const char *words(const struct mr_bad_note *note)
+{
+    return note->detail[0] ? note->detail : mr_errno_text(note->code);
 }
 
 static void report(struct mr_pipeline *p, struct mr_work_batch *b, const struct mr_bad_note *note,
@@ -140,6 +147,7 @@ static void report(struct mr_pipeline *p, struct mr_work_batch *b, const struct 
         .stage = note->stage,
         .reason = reason_name[reason],
         .code = note->code,
+        .detail = words(note),
         .substitute = filled ? substitute : NULL,
     };
     p->o.on_error(p->o.on_error_ctx, &bad);
@@ -169,7 +177,7 @@ static int fail_with(struct mr_pipeline *p, const struct mr_work_batch *b, int c
     char path[PATH_MAX];
     name_sample(p, last->index, path, sizeof path);
     return mr_fail(&p->error, code, "%s%s (%s: %s); epoch %llu, batch %llu", why, path, last->stage,
-                   mr_errno_text(last->code), (unsigned long long)b->pub.epoch,
+                   words(last), (unsigned long long)b->pub.epoch,
                    (unsigned long long)b->pub.number);
 }
 

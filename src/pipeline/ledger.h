@@ -11,9 +11,10 @@
 /* Errors that say nothing about the sample: no descriptors, no memory, no kernel worker. */
 int mr_ledger_is_ours(int code);
 
-/* Worker: note the failure and choose a substitute.  0 = try t->index now; -errno = the slot is
- * given up and its batch fails. */
-int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code);
+/* Worker: note the failure (detail: words, or "") and choose a substitute.  0 = try t->index now;
+ * -errno = the slot is given up and its batch fails. */
+int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code,
+                   const char *detail);
 /* Worker: give a slot up for an error that is not the sample's. */
 void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, int code);
 

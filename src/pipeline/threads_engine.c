@@ -19,6 +19,8 @@
 
 #define LONGEST_WAIT_NS 512000000 /* doubled from 1 ms: a second in all */
 
+static const char map_stage[] = "map";
+
 struct reader {
     struct mr_buffer file; /* the bytes that a map is given */
     char path[PATH_MAX];
@@ -73,7 +75,8 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
     }
     *stage = "read";
     code = mr_whole_file_fill(fd, *data, *len);
-    t->batch->read_ns[t->slot] = mr_clock_ns() - start;
+    t->batch->cost[t->slot].read_ns = mr_clock_ns() - start;
+    t->batch->cost[t->slot].file_bytes = *len;
     return code;
 }
 
@@ -85,9 +88,9 @@ static int fill(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *
     *data = NULL;
     *len = 0;
     int code = p->o.map_without_bytes ? 0 : read_file(w, t, data, len, stage);
-    if (code || !p->o.map)
+    if (code || p->pool->whole_files)
         return code;
-    *stage = "map";
+    *stage = map_stage;
     code = mr_feed_map(w, t, *data, *len);
     *data = t->batch->slab.data + t->slot * p->pool->slot_bytes;
     *len = p->pool->slot_bytes;
@@ -110,14 +113,15 @@ static void work_on(struct mr_worker *w, struct mr_task *t)
     uint64_t pause_ns = 1000000;
     uint8_t *data;
     size_t len;
-    const char *stage = "map";
+    const char *stage = map_stage;
     for (;;) {
         int code = fill(w, t, &data, &len, &stage);
         if (!code)
             break;
         data = NULL;
         if (!mr_ledger_is_ours(code)) {
-            if (mr_ledger_note(w->p, t, stage, code))
+            if (mr_ledger_note(w->p, t, stage, code,
+                               stage == map_stage ? mr_feed_map_error(w) : ""))
                 break;
         } else if (!wait_a_moment(w->p, &pause_ns)) {
             mr_ledger_give_up(w->p, t, code);

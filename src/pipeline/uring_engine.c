@@ -117,7 +117,7 @@ static void take_off(struct mr_worker *w, struct flight *f)
     f->start_ns = mr_clock_ns();
     f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
     while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
-        if (mr_ledger_note(p, &f->task, "open", code)) {
+        if (mr_ledger_note(p, &f->task, "open", code, "")) {
             land(w, f, NULL, 0);
             return;
         }
@@ -141,12 +141,13 @@ static int refill(struct mr_worker *w)
     return 0;
 }
 
-static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *stage, int code)
+static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *stage, int code,
+                             const char *detail)
 {
     if (mr_ledger_is_ours(code)) {
         mr_ledger_give_up(w->p, &f->task, code);
         land(w, f, NULL, 0);
-    } else if (mr_ledger_note(w->p, &f->task, stage, code)) {
+    } else if (mr_ledger_note(w->p, &f->task, stage, code, detail)) {
         land(w, f, NULL, 0);
     } else {
         take_off(w, f);
@@ -161,22 +162,24 @@ static void arrive(struct mr_worker *w, struct flight *f)
     struct mr_uring_op *op = &f->op;
     r->n_under_way--;
     if (op->result < 0) {
-        retry_or_give_up(w, f, op->stage, op->result);
+        retry_or_give_up(w, f, op->stage, op->result, "");
     } else if (op->result == 1) {
         if (make_room(w, f, op->size)) {
-            retry_or_give_up(w, f, "read", -ENOMEM);
+            retry_or_give_up(w, f, "read", -ENOMEM, "");
             return;
         }
         mr_uring_reader_start(r->reader, op);
         r->n_under_way++;
     } else {
-        f->task.batch->read_ns[f->task.slot] = mr_clock_ns() - f->start_ns;
         uint8_t *data = op->buf;
         size_t len = op->size;
-        if (p->o.map) {
+        struct mr_slot_cost *cost = &f->task.batch->cost[f->task.slot];
+        cost->read_ns = mr_clock_ns() - f->start_ns;
+        cost->file_bytes = len;
+        if (!p->pool->whole_files) {
             int code = mr_feed_map(w, &f->task, data, len);
             if (code) {
-                retry_or_give_up(w, f, "map", code);
+                retry_or_give_up(w, f, "map", code, mr_feed_map_error(w));
                 return;
             }
             data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
@@ -224,7 +227,7 @@ static void run(struct mr_worker *w)
         for (int i = 0; i < n; i++) {
             arrive(w, (struct flight *)r->done[i]);
             /* Before the next map, hand the kernel what there is to do. */
-            if (w->p->o.map && i + 1 < n && !stop && r->n_under_way) {
+            if (!w->p->pool->whole_files && i + 1 < n && !stop && r->n_under_way) {
                 stop = refill(w) < 0;
                 mr_uring_reader_submit(r->reader);
             }
