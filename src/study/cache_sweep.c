@@ -44,6 +44,17 @@ int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data,
     return 0;
 }
 
+void mr_cache_sweep_merge(struct mr_cache_sweep *into, const struct mr_cache_sweep *from)
+{
+    into->files += from->files;
+    into->bytes += from->bytes;
+    into->cached_before += from->cached_before;
+    into->cached_after += from->cached_after;
+    into->n_unknown += from->n_unknown;
+    into->n_unproven += from->n_unproven;
+    into->n_failed += from->n_failed;
+}
+
 int64_t mr_cache_sweep_cached(const struct mr_cache_sweep *s)
 {
     return s->n_unknown ? -1 : (int64_t)s->cached_before;

@@ -18,6 +18,8 @@ int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict);
 int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data, int evict,
                         int (*should_stop)(void *ctx), void *ctx);
 
+void mr_cache_sweep_merge(struct mr_cache_sweep *into, const struct mr_cache_sweep *from);
+
 /* Bytes cached before, or -1 when they cannot be known for every file. */
 int64_t mr_cache_sweep_cached(const struct mr_cache_sweep *s);
 

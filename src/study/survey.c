@@ -1,21 +1,178 @@
-/* survey.c - see survey.h.  One pass over the files: stat and residency, and with `check` a read.
- * Sizes are kept (8 bytes a file) for exact quantiles. */
+/* survey.c - see survey.h.
+ *
+ * Several threads take samples by number: size and residency of each file; the header of up to a
+ * thousand, evenly spread; with `check` the whole of every file, decoded if it is an image.  What a
+ * thread sees goes into arrays at the sample's number, so nothing is shared but the counter, and
+ * the sums are made at the end, in order, by the caller's thread. */
 #include "survey.h"
 
 #include "buffer.h"
 #include "errtext.h"
 #include "whole_file.h"
 
+#include <millrace/image.h>
+
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MAX_THREADS 64
+
+/* What was seen of one sample. */
+struct sight {
+    uint64_t size;
+    struct mr_image_info *info; /* NULL: not probed; format 0: no image; owned */
+    char *words;                /* the decoder's, when it refused; owned */
+    int code;                   /* 0 usable, 1 not looked at, -errno */
+};
+
+struct expedition {
+    const struct mr_dataset *data;
+    const struct mr_survey_opts *o;
+    uint64_t n, probe_every;
+    atomic_uint_fast64_t next;
+    atomic_int stop;
+    struct sight *sight; /* [n] */
+};
+
+struct scout {
+    struct expedition *x;
+    pthread_t thread;
+    struct mr_decoder *decoder;
+    struct mr_buffer file;
+    struct mr_cache_sweep cache;
+    int leads; /* runs in the caller's thread: reports progress */
+};
+
+static int read_whole(struct scout *s, const char *path, size_t *size)
+{
+    int fd = mr_whole_file_open(path, SIZE_MAX / 4, size);
+    if (fd < 0)
+        return fd;
+    if (mr_buffer_reserve(&s->file, *size)) {
+        close(fd);
+        return -ENOMEM;
+    }
+    return mr_whole_file_fill(fd, s->file.data, *size);
+}
+
+/* Read the file, say what image it is, and with `check` decode all of it. */
+static int probe(struct scout *s, const char *path, struct sight *seen)
+{
+    size_t size;
+    uint8_t pixel[3];
+    int r = read_whole(s, path, &size);
+    if (r)
+        return r;
+    seen->info = calloc(1, sizeof *seen->info);
+    if (!seen->info)
+        return -ENOMEM;
+    mr_decoder_probe(s->decoder, s->file.data, size, seen->info); /* else format stays 0 */
+    if (!s->x->o->check)
+        return 0;
+    r = mr_decoder_run(s->decoder, s->file.data, size, 0, pixel);
+    if (r)
+        seen->words = strdup(mr_decoder_error(s->decoder));
+    return r;
+}
+
+static int look_at(struct scout *s, uint64_t i, struct sight *seen)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int r = mr_dataset_path(s->x->data, i, path, sizeof path);
+    if (r < 0)
+        return r;
+    if (stat(path, &st))
+        return -errno;
+    seen->size = (uint64_t)st.st_size;
+    r = mr_whole_file_allowed(st.st_mode, seen->size, SIZE_MAX);
+    if (!r)
+        r = mr_cache_sweep_file(&s->cache, path, 0);
+    if (!r && (s->x->o->check || i % s->x->probe_every == 0))
+        r = probe(s, path, seen);
+    return r;
+}
+
+static void *scout_main(void *arg)
+{
+    struct scout *s = arg;
+    struct expedition *x = s->x;
+    uint64_t i;
+    while (!atomic_load(&x->stop) && (i = atomic_fetch_add(&x->next, 1)) < x->n) {
+        x->sight[i].code = look_at(s, i, &x->sight[i]);
+        if (!s->leads)
+            continue;
+        if (x->o->progress)
+            x->o->progress(x->o->ctx, i, x->n);
+        if (x->o->should_stop && x->o->should_stop(x->o->ctx))
+            atomic_store(&x->stop, 1);
+    }
+    return NULL;
+}
+
+static unsigned n_threads(const struct mr_survey_opts *o)
+{
+    cpu_set_t set;
+    unsigned n = o->threads;
+    if (!n)
+        n = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+    return n > MAX_THREADS ? MAX_THREADS : n;
+}
+
+/* Send the scouts out and wait for them.  Fewer threads than wanted are enough. */
+static int explore(struct expedition *x, struct mr_survey *s)
+{
+    /* The smallest output, every row decoded. */
+    struct mr_decoder_opts decode = {.width = 1, .height = 1, .dtype = MR_IMAGE_U8, .exact = 1};
+    struct scout *scouts = calloc(MAX_THREADS, sizeof *scouts);
+    unsigned n = n_threads(x->o), n_started = 0;
+    if (!scouts)
+        return -ENOMEM;
+    int r = 0;
+    for (unsigned i = 0; !r && i < n; i++) {
+        scouts[i].x = x;
+        scouts[i].leads = i == 0;
+        r = mr_decoder_new(&decode, &scouts[i].decoder);
+    }
+    for (unsigned i = 1; !r && i < n; i++, n_started++)
+        if (pthread_create(&scouts[i].thread, NULL, scout_main, &scouts[i]))
+            break;
+    if (!r)
+        scout_main(&scouts[0]);
+    for (unsigned i = 0; i < n; i++) {
+        if (i && i <= n_started)
+            pthread_join(scouts[i].thread, NULL);
+        mr_cache_sweep_merge(&s->cache, &scouts[i].cache);
+        mr_decoder_free(scouts[i].decoder);
+        mr_buffer_fini(&scouts[i].file);
+    }
+    free(scouts);
+    return r;
+}
 
 static int by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
+}
+
+static struct mr_quantiles quantiles(uint64_t *v, uint64_t n)
+{
+    if (!n)
+        return (struct mr_quantiles){0};
+    qsort(v, n, sizeof *v, by_value);
+    uint64_t last = n - 1;
+    return (struct mr_quantiles){v[0],        v[last / 10],       v[last / 4],
+                                 v[last / 2], v[last - last / 4], v[last - last / 10],
+                                 v[last]};
 }
 
 static unsigned bin_of(uint64_t size)
@@ -24,78 +181,96 @@ static unsigned bin_of(uint64_t size)
     return bin < MR_SURVEY_BINS ? bin : MR_SURVEY_BINS - 1;
 }
 
-static int read_to_end(const char *path, struct mr_buffer *buf)
+static void count_sampling(struct mr_survey *s, const char *name)
 {
-    size_t size;
-    int fd = mr_whole_file_open(path, SIZE_MAX / 4, &size);
-    if (fd < 0)
-        return fd;
-    if (mr_buffer_reserve(buf, size)) {
-        close(fd);
-        return -ENOMEM;
-    }
-    return mr_whole_file_fill(fd, buf->data, size);
-}
-
-/* 0 with the size, or why the file is no good. */
-static int look_at(struct mr_survey *s, const char *path, int check, struct mr_buffer *buf,
-                   uint64_t *size)
-{
-    struct stat st;
-    if (stat(path, &st))
-        return -errno;
-    int r = mr_whole_file_allowed(st.st_mode, (uint64_t)st.st_size, SIZE_MAX);
-    if (!r)
-        r = mr_cache_sweep_file(&s->cache, path, 0);
-    if (!r && check)
-        r = read_to_end(path, buf);
-    *size = (uint64_t)st.st_size;
-    return r;
-}
-
-/* By sorting the labels, not by a counter for each class: one large label must not cost memory. */
-static int count_classes(const struct mr_dataset *data, struct mr_survey *s)
-{
-    uint64_t *label = malloc((s->samples + 1) * sizeof *label), run = 0, n_used = 0;
-    if (!label)
-        return -ENOMEM;
-    for (uint64_t i = 0; i < s->samples; i++)
-        label[i] = mr_dataset_label(data, i);
-    qsort(label, s->samples, sizeof *label, by_value);
-    s->smallest_class = s->samples;
-    for (uint64_t i = 0; i < s->samples; i++) {
-        run++;
-        if (i + 1 < s->samples && label[i + 1] == label[i])
+    for (unsigned i = 0; *name && i < MR_SURVEY_SAMPLINGS; i++) {
+        if (s->sampling[i].name[0] && strcmp(s->sampling[i].name, name))
             continue;
-        s->smallest_class = run < s->smallest_class ? run : s->smallest_class;
-        s->largest_class = run > s->largest_class ? run : s->largest_class;
-        n_used++;
-        run = 0;
+        snprintf(s->sampling[i].name, sizeof s->sampling[i].name, "%s", name);
+        s->sampling[i].n++;
+        return;
     }
-    if (n_used < s->classes)
-        s->smallest_class = 0;
-    free(label);
-    return 0;
 }
 
-static void count_sizes(struct mr_survey *s, uint64_t *size)
+static void count_image(struct mr_survey *s, const struct sight *seen)
 {
-    uint64_t n = s->files;
+    const struct mr_image_info *info = seen->info;
+    s->n_probed++;
+    s->n_jpeg += info->format == MR_IMAGE_JPEG;
+    s->n_png += info->format == MR_IMAGE_PNG;
+    s->n_other += !info->format;
+    if (!info->format)
+        return;
+    s->n_progressive += info->progressive;
+    s->n_grey += info->format == MR_IMAGE_JPEG && info->components == 1;
+    s->n_cmyk += info->format == MR_IMAGE_JPEG && info->components == 4;
+    count_sampling(s, info->sampling);
+}
+
+static void report_broken(struct expedition *x, uint64_t i)
+{
+    const struct sight *seen = &x->sight[i];
+    char path[PATH_MAX];
+    if (!x->o->on_broken)
+        return;
+    if (mr_dataset_path(x->data, i, path, sizeof path) < 0)
+        snprintf(path, sizeof path, "sample %llu", (unsigned long long)i);
+    x->o->on_broken(x->o->ctx, path,
+                    seen->words              ? seen->words
+                    : seen->code == -ENODATA ? "empty, or it shrank while it was read"
+                                             : mr_errno_text(seen->code));
+}
+
+static int is_image(const struct sight *seen)
+{
+    return seen->info && seen->info->format;
+}
+
+/* Sums over everything that was seen; v is room for n numbers. */
+static void add_up(struct expedition *x, struct mr_survey *s, uint64_t *v)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < x->n; i++) {
+        const struct sight *seen = &x->sight[i];
+        if (seen->code < 0) {
+            s->n_broken++;
+            report_broken(x, i);
+        }
+        if (seen->info)
+            count_image(s, seen);
+        if (seen->code)
+            continue;
+        s->files++;
+        s->bytes += seen->size;
+        s->bin[bin_of(seen->size)]++;
+        v[n++] = seen->size;
+    }
+    s->size = quantiles(v, n);
+    n = 0;
+    for (uint64_t i = 0; i < x->n; i++)
+        if (is_image(&x->sight[i]))
+            v[n++] = x->sight[i].info->width;
+    s->width = quantiles(v, n);
+    n = 0;
+    for (uint64_t i = 0; i < x->n; i++)
+        if (is_image(&x->sight[i]))
+            v[n++] = x->sight[i].info->height;
+    s->height = quantiles(v, n);
+}
+
+static void count_classes(const struct mr_dataset *data, struct mr_survey *s)
+{
+    uint64_t *n = calloc(s->classes, sizeof *n);
     if (!n)
         return;
-    qsort(size, n, sizeof *size, by_value);
-    s->smallest = size[0];
-    s->largest = size[n - 1];
-    s->p10 = size[(n - 1) / 10];
-    s->p25 = size[(n - 1) / 4];
-    s->p50 = size[(n - 1) / 2];
-    s->p75 = size[(n - 1) - (n - 1) / 4];
-    s->p90 = size[(n - 1) - (n - 1) / 10];
-}
-
-static const char *broken_reason(int code)
-{
-    return code == -ENODATA ? "empty, or it shrank while it was read" : mr_errno_text(code);
+    for (uint64_t i = 0; i < s->samples; i++)
+        n[mr_dataset_label(data, i)]++;
+    s->smallest_class = s->largest_class = n[0];
+    for (uint32_t c = 1; c < s->classes; c++) {
+        s->smallest_class = n[c] < s->smallest_class ? n[c] : s->smallest_class;
+        s->largest_class = n[c] > s->largest_class ? n[c] : s->largest_class;
+    }
+    free(n);
 }
 
 int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
@@ -105,47 +280,66 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
                           .classes = mr_dataset_n_classes(data),
                           .memory_bytes = mr_dataset_memory(data),
                           .checked = o->check};
-    struct mr_buffer buf = {0};
-    char path[PATH_MAX];
-    int r = 0;
-    uint64_t *sizes = malloc((s.samples + 1) * sizeof *sizes);
-    if (!sizes)
-        return -ENOMEM;
-    for (uint64_t i = 0; !r && i < s.samples; i++) {
-        if (i % 64 == 0 && o->progress)
-            o->progress(o->ctx, i, s.samples);
-        if (i % 64 == 0 && o->should_stop && o->should_stop(o->ctx)) {
-            r = -ECANCELED;
-            break;
-        }
-        uint64_t size = 0;
-        int code = mr_dataset_path(data, i, path, sizeof path);
-        if (code >= 0)
-            code = look_at(&s, path, o->check, &buf, &size);
-        if (code < 0) {
-            s.n_broken++;
-            if (o->on_broken)
-                o->on_broken(o->ctx, path, broken_reason(code));
-            continue;
-        }
-        sizes[s.files++] = size;
-        s.bytes += size;
-        s.bin[bin_of(size)]++;
+    struct expedition x = {.data = data, .o = o, .n = s.samples};
+    x.probe_every = (x.n + MR_SURVEY_PROBES - 1) / MR_SURVEY_PROBES;
+    x.probe_every += !x.probe_every;
+    x.sight = calloc(x.n + 1, sizeof *x.sight);
+    uint64_t *v = calloc(x.n + 1, sizeof *v);
+    int r = x.sight && v ? 0 : -ENOMEM;
+    for (uint64_t i = 0; !r && i < x.n; i++)
+        x.sight[i].code = 1;
+    if (!r)
+        r = explore(&x, &s);
+    if (!r) {
+        add_up(&x, &s, v);
+        count_classes(data, &s);
+        s.partial = atomic_load(&x.stop);
+        *out = s;
+        r = s.partial ? -ECANCELED : 0;
     }
-    s.partial = r == -ECANCELED;
-    count_sizes(&s, sizes);
-    int counted = count_classes(data, &s);
-    free(sizes);
-    mr_buffer_fini(&buf);
-    if (counted)
-        return counted;
-    *out = s;
+    for (uint64_t i = 0; x.sight && i < x.n; i++) {
+        free(x.sight[i].words);
+        free(x.sight[i].info);
+    }
+    free(x.sight);
+    free(v);
     return r;
+}
+
+static struct mr_json *quantiles_json(const struct mr_quantiles *q)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "min", mr_json_int((int64_t)q->min));
+    mr_json_set(o, "p10", mr_json_int((int64_t)q->p10));
+    mr_json_set(o, "p25", mr_json_int((int64_t)q->p25));
+    mr_json_set(o, "p50", mr_json_int((int64_t)q->p50));
+    mr_json_set(o, "p75", mr_json_int((int64_t)q->p75));
+    mr_json_set(o, "p90", mr_json_int((int64_t)q->p90));
+    mr_json_set(o, "max", mr_json_int((int64_t)q->max));
+    return o;
+}
+
+static struct mr_json *images_json(const struct mr_survey *s)
+{
+    struct mr_json *o = mr_json_object(), *sampling = mr_json_object();
+    mr_json_set(o, "probed", mr_json_int((int64_t)s->n_probed));
+    mr_json_set(o, "jpeg", mr_json_int((int64_t)s->n_jpeg));
+    mr_json_set(o, "png", mr_json_int((int64_t)s->n_png));
+    mr_json_set(o, "other", mr_json_int((int64_t)s->n_other));
+    mr_json_set(o, "progressive", mr_json_int((int64_t)s->n_progressive));
+    mr_json_set(o, "grey", mr_json_int((int64_t)s->n_grey));
+    mr_json_set(o, "cmyk", mr_json_int((int64_t)s->n_cmyk));
+    mr_json_set(o, "width", quantiles_json(&s->width));
+    mr_json_set(o, "height", quantiles_json(&s->height));
+    for (unsigned i = 0; i < MR_SURVEY_SAMPLINGS && s->sampling[i].name[0]; i++)
+        mr_json_set(sampling, s->sampling[i].name, mr_json_int((int64_t)s->sampling[i].n));
+    mr_json_set(o, "sampling", sampling);
+    return o;
 }
 
 struct mr_json *mr_survey_json(const struct mr_survey *s)
 {
-    struct mr_json *o = mr_json_object(), *q = mr_json_object(), *bins = mr_json_array();
+    struct mr_json *o = mr_json_object(), *bins = mr_json_array();
     int64_t cached = mr_cache_sweep_cached(&s->cache);
     mr_json_set(o, "kind", mr_json_string("data set"));
     mr_json_set(o, "samples", mr_json_int((int64_t)s->samples));
@@ -154,14 +348,7 @@ struct mr_json *mr_survey_json(const struct mr_survey *s)
     mr_json_set(o, "largest_class", mr_json_int((int64_t)s->largest_class));
     mr_json_set(o, "files", mr_json_int((int64_t)s->files));
     mr_json_set(o, "bytes", mr_json_int((int64_t)s->bytes));
-    mr_json_set(q, "min", mr_json_int((int64_t)s->smallest));
-    mr_json_set(q, "p10", mr_json_int((int64_t)s->p10));
-    mr_json_set(q, "p25", mr_json_int((int64_t)s->p25));
-    mr_json_set(q, "p50", mr_json_int((int64_t)s->p50));
-    mr_json_set(q, "p75", mr_json_int((int64_t)s->p75));
-    mr_json_set(q, "p90", mr_json_int((int64_t)s->p90));
-    mr_json_set(q, "max", mr_json_int((int64_t)s->largest));
-    mr_json_set(o, "file_bytes", q);
+    mr_json_set(o, "file_bytes", quantiles_json(&s->size));
     for (unsigned i = 0; i < MR_SURVEY_BINS; i++) {
         if (!s->bin[i])
             continue;
@@ -171,6 +358,7 @@ struct mr_json *mr_survey_json(const struct mr_survey *s)
         mr_json_append(bins, bin);
     }
     mr_json_set(o, "size_histogram", bins);
+    mr_json_set(o, "images", images_json(s));
     mr_json_set(o, "cached_bytes", cached < 0 ? mr_json_null() : mr_json_int(cached));
     mr_json_set(o, "broken", mr_json_int((int64_t)s->n_broken));
     mr_json_set(o, "checked", mr_json_bool(s->checked));

@@ -1,4 +1,4 @@
-/* survey.h - what a data set is: counts, sizes, what is cached, what is broken. */
+/* survey.h - what a data set is: counts, sizes, formats, what is cached, what is broken. */
 #ifndef MR_SURVEY_H
 #define MR_SURVEY_H
 
@@ -7,26 +7,43 @@
 #include "cache_sweep.h"
 #include "json.h"
 
-#define MR_SURVEY_BINS                                                                             \
-    40 /* files of 2^(i-1) < size <= 2^i bytes are in bin i; bin 0: 0 and 1 byte */
+#define MR_SURVEY_BINS      40 /* files of 2^(i-1) < size <= 2^i bytes are in bin i; bin 0: up to 1 */
+#define MR_SURVEY_PROBES    1000 /* files whose header is read without `check` */
+#define MR_SURVEY_SAMPLINGS 8
+
+struct mr_quantiles {
+    uint64_t min, p10, p25, p50, p75, p90, max;
+};
 
 struct mr_survey {
     uint64_t samples;
     uint32_t classes;
     uint64_t smallest_class, largest_class; /* samples */
-    uint64_t files, bytes;                  /* readable ones */
-    uint64_t smallest, largest;
-    uint64_t p10, p25, p50, p75, p90; /* file size */
+    uint64_t files, bytes;                  /* usable ones */
+    struct mr_quantiles size;               /* of them, in bytes */
     uint64_t bin[MR_SURVEY_BINS];
     struct mr_cache_sweep cache;
     uint64_t n_broken;
+
+    uint64_t n_probed; /* files whose header was looked at */
+    uint64_t n_jpeg, n_png, n_other;
+    uint64_t n_progressive, n_grey, n_cmyk;
+    struct mr_quantiles width, height; /* of the images among them */
+    struct {
+        char name[8]; /* "4:2:0"; "" ends the list */
+        uint64_t n;
+    } sampling[MR_SURVEY_SAMPLINGS];
+
     size_t memory_bytes; /* of the table of samples */
     int checked, partial;
 };
 
 struct mr_survey_opts {
-    int check; /* read every file to its end */
+    int check;        /* read every file to its end and decode it if it is an image */
+    unsigned threads; /* 0 = one per online CPU */
+    /* In the caller's thread, at the end, in the order of the samples. */
     void (*on_broken)(void *ctx, const char *path, const char *reason);
+    /* In the caller's thread, now and then. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     int (*should_stop)(void *ctx);
     void *ctx;
