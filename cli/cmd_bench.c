@@ -217,8 +217,9 @@ int command_bench(const struct options *o)
     struct mr_dataset *data = NULL;
     const char *path = NULL;
     struct unsigned_list threads = o->threads;
-    if (o->cold && o->warm) {
-        fprintf(stderr, "millrace bench: --cold and --warm exclude each other\n");
+    if ((o->cold || o->drop_caches) && o->warm) {
+        fprintf(stderr, "millrace bench: --%s and --warm exclude each other\n",
+                o->cold ? "cold" : "drop-caches");
         return 2;
     }
     if (o->runs > MR_BENCH_MAX_RUNS) {

@@ -21,11 +21,14 @@ const struct command_row command_table[N_COMMANDS] = {
          "the median rate. A list of thread counts is a sweep. The first run is a warm-up "
          "and left out. Rate = images / (first call to last batch).",
          0, 0},
-    [CMD_EVICT] = {"evict", "PATH...", "drop files from the page cache and prove it",
-                   "Takes files, and all files below folders, out of the page cache, and asks the "
-                   "kernel afterwards whether they are gone. \"Unproven\" means that the kernel "
-                   "cannot or will not tell: files of other owners, memory and FUSE file systems.",
-                   1, -1},
+    [CMD_EVICT] =
+        {"evict", "PATH...", "drop files from the page cache and prove it",
+         "Takes files, and all files below folders, out of the page cache, and asks the "
+         "kernel afterwards whether they are gone. \"Unproven\" means that it cannot or will "
+         "not tell: files of other owners, FUSE, network file systems, loop devices "
+         "that cache. Files in memory (tmpfs), and those that somebody keeps mapped, "
+         "stay cached: that is a failure.",
+         1, -1},
     [CMD_INSPECT] = {"inspect", "PATH", "say what a data set is",
                      "Counts samples and classes of a folder or list, shows the distribution of "
                      "file sizes, how much of it is cached, and which files cannot be used.",
@@ -88,7 +91,7 @@ const struct option_row option_table[] = {
 
 const unsigned n_option_rows = sizeof option_table / sizeof *option_table;
 
-/* Edits that turn a into b; for names of up to 31 characters, more distant otherwise. */
+/* Edits that turn a into b; for b of up to 31 characters, more distant otherwise. */
 static unsigned distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b);
@@ -111,10 +114,17 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
+/* As many wrong letters as may still be a slip; two letters that changed places count as two. */
+static unsigned slips(const char *name)
+{
+    size_t n = strlen(name);
+    return n < 3 ? 0 : n < 4 ? 1 : n < 6 ? 2 : 3;
+}
+
 static const char *nearest_command(const char *name)
 {
     const char *best = NULL;
-    unsigned best_distance = 3;
+    unsigned best_distance = slips(name) + 1;
     for (unsigned c = 0; c < N_COMMANDS; c++) {
         unsigned d = distance(name, command_table[c].name);
         if (d < best_distance) {
@@ -128,7 +138,7 @@ static const char *nearest_command(const char *name)
 static const struct option_row *nearest_option(const char *name, enum command c)
 {
     const struct option_row *best = NULL;
-    unsigned best_distance = 4;
+    unsigned best_distance = slips(name) + 1;
     for (unsigned i = 0; i < n_option_rows; i++) {
         unsigned d = distance(name, option_table[i].name);
         if (option_table[i].commands & 1u << c && d < best_distance) {
@@ -173,9 +183,8 @@ static int unknown_option(const char *arg, size_t len, enum command c)
 
 static int bad_value(const struct option_row *row, const char *value)
 {
-    fprintf(stderr, "millrace: --%s: '%s' is not %s%s%s\n", row->name, value,
-            row->choices ? "one of " : "a valid ", row->choices ? row->choices : row->arg,
-            row->value ? "" : "");
+    fprintf(stderr, "millrace: --%s: '%s' is not %s%s\n", row->name, value,
+            row->choices ? "one of " : "a valid ", row->choices ? row->choices : row->arg);
     if (row->value)
         fprintf(stderr, "The default is %s: %s.\n", row->value, row->help);
     else
