@@ -6,6 +6,7 @@ owner of the files and to somebody else.  Needs root: the file systems are made 
 namespace of our own, so that they vanish with this process whatever happens."""
 import contextlib
 import ctypes
+import fcntl
 import os
 import pathlib
 import re
@@ -18,8 +19,8 @@ import tempfile
 import time
 import unittest
 
-from system_kit import (STRANGER, TIMEOUT_S, engines, is_root, main, make_files, needs, results, run,
-                        text)
+from system_kit import (STRACE_ENV, STRANGER, TIMEOUT_S, engines, is_root, main, make_files, needs,
+                        results, run, text)
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE, PR_SET_PDEATHSIG = 0x20000, 0x4000, 1 << 18, 1
 COUNT, SIZE = 24, 150000
@@ -38,6 +39,10 @@ def sh(*args):
 def setUpModule():
     if not is_root():
         raise unittest.SkipTest("mounting file systems needs root")
+    # One at a time on a machine: dropping its caches would spoil another one's warm runs.
+    lock = os.open(tempfile.gettempdir(), os.O_RDONLY)
+    unittest.addModuleCleanup(os.close, lock)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
         raise unittest.SkipTest("no mount namespace: " + os.strerror(ctypes.get_errno()))
 
@@ -47,8 +52,8 @@ class MountCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # Beside the build, which is usually on a disk; /tmp need not be.
-        parent = next((p for p in (os.getcwd(), tempfile.gettempdir()) if on_a_disk(p)), None)
+        # /tmp need not be on a disk; the build usually is.
+        parent = next((p for p in (tempfile.gettempdir(), os.getcwd()) if on_a_disk(p)), None)
         if parent is None:
             raise unittest.SkipTest("no folder on a block device for the images")
         cls.base = pathlib.Path(tempfile.mkdtemp(dir=parent))
@@ -263,8 +268,7 @@ class OnDisk(MountCase):
     def test_drop_caches_is_the_last_thing_before_the_run(self):
         """Looking at a file brings its inode back: nobody may do that after the drop."""
         log = self.base / "log"
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        r = self.bench(self.roots, "--drop-caches", "--runs", 1, env=env,
+        r = self.bench(self.roots, "--drop-caches", "--runs", 1, env=STRACE_ENV,
                        prefix=["strace", "-f", "-s", "4096", "-e", "trace=%file,write", "-o", log])
         self.assertEqual((r["cold"], r["cache_bytes"]), ("data+metadata", 0))
         self.assert_fetched(r)

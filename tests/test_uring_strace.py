@@ -8,7 +8,7 @@ import os
 import re
 import unittest
 
-from system_kit import TempDirCase, main, make_files, needs, run, uring_missing
+from system_kit import STRACE_ENV, TempDirCase, main, make_files, needs, run, uring_missing
 
 READS = ["read", "pread64", "readv", "preadv", "preadv2", "sendfile", "splice", "copy_file_range",
          "mmap"]
@@ -28,7 +28,7 @@ class UnderStrace(TempDirCase):
         super().setUp()
         self.data = self.dir / "data"
         make_files(self.data, COUNT, size=20000)
-        probe = run("--version", prefix=["strace", "-o", "/dev/null"])
+        probe = run("--version", prefix=["strace", "-o", "/dev/null"], env=STRACE_ENV)
         if probe.status:
             self.skipTest(f"strace does not work here: {probe.err.strip()}")
 
@@ -36,10 +36,8 @@ class UnderStrace(TempDirCase):
         """{(call, in the main thread?): how often a file of the data set was named}, images."""
         log = self.dir / "log"
         trace = "trace=" + ",".join(["?" + name for name in (*READS, *OPENS)])
-        # A leak checker cannot work under strace.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         done = run("bench", "--data", self.data, "--engine", engine, "--threads", 2, "--batch", 8,
-                   "--runs", 1, "--json", "-", *more, env=env,
+                   "--runs", 1, "--json", "-", *more, env=STRACE_ENV,
                    prefix=["strace", "-f", "-y", "-s", "4096", "-e", trace, "-o", log])
         self.assert_status(done, 0)
         counts, main_thread = collections.Counter(), None
