@@ -60,8 +60,8 @@ def run(*args, stranger=False, prefix=(), **more):
     if stranger:
         more.update(user=STRANGER, group=STRANGER, extra_groups=[])
     program = program_for_strangers() if stranger else MILLRACE
-    done = subprocess.run([*prefix, program, *map(os.fspath, map(as_path, args))], timeout=TIMEOUT_S,
-                          check=False, **more)
+    done = subprocess.run([*prefix, program, *map(as_path, args)], timeout=TIMEOUT_S, check=False,
+                          **more)
     return Run(done.returncode, text(done.stdout), text(done.stderr))
 
 

@@ -86,8 +86,8 @@ class Help(CliCase):
 
     def test_bench_has_the_options_of_the_contract(self):
         known = options_of("bench")
-        for name in ("list data map shuffle seed epochs shard keep-last engine threads io-depth batch "
-                     "batches prefetch on-error max-errors ledger max-file-bytes cold warm "
+        for name in ("list data map shuffle seed epochs shard keep-last engine threads io-depth "
+                     "batch batches prefetch on-error max-errors ledger max-file-bytes cold warm "
                      "drop-caches runs hash json help").split():
             self.assertIn("--" + name, known)
 
@@ -326,8 +326,7 @@ class Failures(CliCase):
             self.assertEqual(status, 1, err)
             self.assertIn("standard output could not be written", err)
             self.assert_envelope(json.loads(out.read_bytes()), command[0])
-        status, _, err = self.closed(2, "bench", "--data", data, "--batch", 8, "--runs", 1, "--json",
-                                     out)
+        status = self.closed(2, "bench", "--data", data, "--batch", 8, "--runs", 1, "--json", out)[0]
         self.assertEqual(status, 0)
         self.assert_envelope(json.loads(out.read_bytes()), "bench")
         self.assertEqual(self.closed(0, "inspect", data)[0], 0)
@@ -415,7 +414,8 @@ class Json(CliCase):
         a_list = self.dir / "list.csv"
         a_list.write_text("data/class0/0000.bin,2147483647\ndata/class0/0001.bin,7\n")
         r, = results("inspect", a_list)
-        self.assertEqual((r["classes"], r["smallest_class"], r["largest_class"]), (2147483648, 0, 1))
+        self.assertEqual(r["classes"], 2147483648)
+        self.assertEqual((r["smallest_class"], r["largest_class"]), (0, 1))
 
     def test_inspect_for_people(self):
         done = run("inspect", self.data(30, classes=3))
@@ -537,13 +537,14 @@ class BadSamples(CliCase):
         for engine in engines():
             for threads in (1, 4):
                 ledger = self.dir / "ledger.csv"
-                done = run(*self.bench, "--engine", engine, "--threads", threads, "--ledger", ledger)
+                done = run(*self.bench, "--engine", engine, "--threads", threads, "--ledger",
+                           ledger)
                 self.assert_status(done, 0)
                 ledgers.add(ledger.read_bytes())
         self.assertEqual(len(ledgers), 1)
         rows = read_ledger(self.dir / "ledger.csv")
-        self.assertEqual(list(rows[0]), "epoch batch slot attempt path stage reason error substitute"
-                         .split())
+        self.assertEqual(" ".join(rows[0]),
+                         "epoch batch slot attempt path stage reason error substitute")
         first = [row for row in rows if row["attempt"] == "0"]
         self.assertEqual({row["path"] for row in first},
                          {str(self.dir / name) for name in self.bad})
@@ -611,8 +612,9 @@ class OnATerminal(CliCase):
     def long_bench(self, *more):
         self.out = self.dir / "out"
         self.out.mkdir()
-        return self.start("bench", "--data", self.data(512), "--batch", 16, "--threads", 2, "--json",
-                          self.out / "out.json", "--ledger", self.out / "ledger.csv", *more)
+        return self.start("bench", "--data", self.data(512), "--batch", 16, "--threads", 2,
+                          "--json", self.out / "out.json", "--ledger", self.out / "ledger.csv",
+                          *more)
 
     def test_interrupt_leaves_the_runs_that_were_through(self):
         child = self.long_bench("--runs", 1000)

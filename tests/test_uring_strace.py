@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_uring_strace.py - in the uring engine, io_uring opens and reads the samples, and nothing else.
+"""test_uring_strace.py - in the uring engine, io_uring alone opens and reads the samples.
 
 The program runs under strace; calls that name a file of the data set are counted.  The threads
 engine on the same data is the control: there the same count must find every sample."""
