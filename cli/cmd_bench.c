@@ -18,6 +18,7 @@ struct sweep {
     FILE *ledger;
     unsigned at, n; /* which thread count, of how many */
     unsigned threads;
+    struct mr_decoder_opts decode;
 };
 
 static void on_progress(void *ctx, const struct mr_bench_progress *now)
@@ -51,7 +52,7 @@ static void on_bad_sample(void *ctx, const struct mr_bad_sample *bad)
             (unsigned long long)bad->batch, bad->slot, bad->attempt);
     csv_field(s->ledger, bad->path, ',');
     fprintf(s->ledger, "%s,%s,", bad->stage, bad->reason);
-    csv_field(s->ledger, mr_errno_text(bad->code), ',');
+    csv_field(s->ledger, bad->detail, ',');
     csv_field(s->ledger, bad->substitute ? bad->substitute : "", '\n');
 }
 
@@ -102,6 +103,21 @@ static int open_data(const struct options *o, struct mr_dataset **out, const cha
     return 0;
 }
 
+static struct mr_decoder_opts decoder_options(const struct options *o)
+{
+    return (struct mr_decoder_opts){
+        .width = o->image_size.width,
+        .height = o->image_size.height,
+        .resize = o->resize,
+        .dtype = o->dtype,
+        .layout = o->layout,
+        .augment = o->augment,
+        .max_pixels = o->max_pixels,
+        .exact = o->exact,
+        .accept_truncated = o->accept_truncated,
+    };
+}
+
 static struct mr_pipeline_opts pipeline_options(const struct options *o, struct sweep *s)
 {
     return (struct mr_pipeline_opts){
@@ -125,6 +141,7 @@ static struct mr_pipeline_opts pipeline_options(const struct options *o, struct 
         .on_error = s->ledger && s->at == 0 ? on_bad_sample : NULL,
         .on_error_ctx = s,
         .should_stop = terminal_interrupted,
+        .decode = o->map ? &s->decode : NULL,
     };
 }
 
@@ -213,12 +230,13 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
 
 int command_bench(const struct options *o)
 {
-    struct sweep s = {.o = o};
+    struct sweep s = {.o = o, .decode = decoder_options(o)};
     struct mr_dataset *data = NULL;
     const char *path = NULL;
     struct unsigned_list threads = o->threads;
-    if (o->cold && o->warm) {
-        fprintf(stderr, "millrace bench: --cold and --warm exclude each other\n");
+    if ((o->cold || o->drop_caches) && o->warm) {
+        fprintf(stderr, "millrace bench: --%s and --warm exclude each other\n",
+                o->cold ? "cold" : "drop-caches");
         return 2;
     }
     if (o->runs > MR_BENCH_MAX_RUNS) {

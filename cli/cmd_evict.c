@@ -10,31 +10,52 @@
 #include <fts.h>
 #include <stdlib.h>
 
-/* The file or every regular file below the folder.  -ECANCELED when interrupted. */
+/* What there is to say against an entry of the walk; 0: nothing. */
+static int evict_entry(struct mr_cache_sweep *s, const FTSENT *e)
+{
+    int named = e->fts_level == FTS_ROOTLEVEL, bad = 0;
+    switch (e->fts_info) {
+    case FTS_F:
+        return mr_cache_sweep_file(s, e->fts_path, 1);
+    case FTS_NS:
+    case FTS_DNR:
+    case FTS_ERR:
+        bad = -e->fts_errno;
+        break;
+    case FTS_SLNONE: /* below a folder, nothing that could be cached */
+        bad = named ? -ENOENT : 0;
+        break;
+    case FTS_DEFAULT:
+        bad = named ? -EINVAL : 0;
+        break;
+    }
+    s->n_failed += bad != 0;
+    return bad;
+}
+
+/* The file or every regular file below the folder; links are followed, as in a data set.
+ * -ECANCELED when interrupted. */
 static int sweep_path(struct mr_cache_sweep *s, char *path)
 {
     char *roots[] = {path, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+    FTS *walk = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
     if (!walk)
         return -errno;
     FTSENT *e;
     int r = 0;
-    while (!r && (e = fts_read(walk))) {
-        int bad = 0;
-        if (terminal_interrupted(NULL))
-            r = -ECANCELED;
-        else if (e->fts_info == FTS_F)
-            bad = mr_cache_sweep_file(s, e->fts_path, 1);
-        else if (e->fts_info == FTS_NS || e->fts_info == FTS_DNR || e->fts_info == FTS_ERR) {
-            bad = -e->fts_errno;
-            s->n_failed++;
-        }
+    while (!r && (errno = 0, e = fts_read(walk))) {
+        int bad = evict_entry(s, e);
         if (bad) {
             progress_clear();
-            fprintf(stderr, "millrace evict: %s: %s\n", e->fts_path, mr_errno_text(bad));
+            fprintf(stderr, "millrace evict: %s: %s\n", e->fts_path,
+                    bad == -EINVAL ? "neither a file nor a folder" : mr_errno_text(bad));
         }
         progress_show("evicting", s->files, 0);
+        if (terminal_interrupted(NULL))
+            r = -ECANCELED;
     }
+    if (!r && errno)
+        r = -errno;
     fts_close(walk);
     return r;
 }
@@ -44,7 +65,7 @@ static const char *verdict(const struct mr_cache_sweep *s)
     return s->n_failed || s->cached_after ? "incomplete" : s->n_unproven ? "unproven" : "data";
 }
 
-static struct mr_json *to_json(const struct mr_cache_sweep *s, const char *path)
+static struct mr_json *to_json(const struct mr_cache_sweep *s, const char *path, int partial)
 {
     struct mr_json *o = mr_json_object();
     int known = !s->n_unknown;
@@ -57,10 +78,11 @@ static struct mr_json *to_json(const struct mr_cache_sweep *s, const char *path)
     mr_json_set(o, "unproven_files", mr_json_int((int64_t)s->n_unproven));
     mr_json_set(o, "failed_files", mr_json_int((int64_t)s->n_failed));
     mr_json_set(o, "cold", mr_json_string(verdict(s)));
+    mr_json_set(o, "partial", mr_json_bool(partial));
     return o;
 }
 
-static void print(const struct mr_cache_sweep *s, const char *path)
+static void print(const struct mr_cache_sweep *s, const char *path, int partial)
 {
     char a[32], b[32], c[32];
     printf("%s: %llu files, %s", path, (unsigned long long)s->files,
@@ -71,14 +93,16 @@ static void print(const struct mr_cache_sweep *s, const char *path)
     else
         printf("; cached before %s, after %s", human_bytes((double)s->cached_before, b, sizeof b),
                human_bytes((double)s->cached_after, c, sizeof c));
-    printf("; cold: %s\n", verdict(s));
+    printf("; cold: %s%s\n", verdict(s), partial ? " (partial)" : "");
 }
 
 int command_evict(const struct options *o)
 {
     struct output out;
+    if (output_open(o, &out))
+        return 1;
     struct mr_json *results = mr_json_array();
-    int status = output_open(o, &out);
+    int status = 0;
     for (int i = 0; status != 130 && i < o->n_paths; i++) {
         struct mr_cache_sweep s = {0};
         int r = sweep_path(&s, o->paths[i]);
@@ -86,8 +110,8 @@ int command_evict(const struct options *o)
         if (r < 0 && r != -ECANCELED)
             fprintf(stderr, "millrace evict: %s: %s\n", o->paths[i], mr_errno_text(r));
         if (!out.quiet)
-            print(&s, o->paths[i]);
-        mr_json_append(results, to_json(&s, o->paths[i]));
+            print(&s, o->paths[i], r != 0);
+        mr_json_append(results, to_json(&s, o->paths[i], r != 0));
         if (r == -ECANCELED)
             status = 130;
         else if (r || s.n_failed || s.cached_after)

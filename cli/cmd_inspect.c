@@ -56,6 +56,29 @@ static void print_histogram(const struct mr_survey *s)
     }
 }
 
+static void print_images(const struct mr_survey *s)
+{
+    uint64_t n = s->n_jpeg + s->n_png;
+    if (!n) {
+        printf("images: none among the %llu files looked at\n", (unsigned long long)s->n_probed);
+        return;
+    }
+    printf("images: %llu JPEG", (unsigned long long)s->n_jpeg);
+    if (s->n_jpeg) {
+        const char *open = " (";
+        for (unsigned i = 0; i < MR_SURVEY_SAMPLINGS && s->sampling[i].name[0]; i++, open = ", ")
+            printf("%s%s: %llu", open, s->sampling[i].name, (unsigned long long)s->sampling[i].n);
+        printf("%sgrey: %llu, CMYK: %llu, progressive: %llu)", open, (unsigned long long)s->n_grey,
+               (unsigned long long)s->n_cmyk, (unsigned long long)s->n_progressive);
+    }
+    printf(", %llu PNG, %llu neither; of %llu looked at\n", (unsigned long long)s->n_png,
+           (unsigned long long)s->n_other, (unsigned long long)s->n_probed);
+    printf("dimensions: median %llux%llu, width %llu to %llu, height %llu to %llu\n",
+           (unsigned long long)s->width.p50, (unsigned long long)s->height.p50,
+           (unsigned long long)s->width.min, (unsigned long long)s->width.max,
+           (unsigned long long)s->height.min, (unsigned long long)s->height.max);
+}
+
 static void print(const char *path, const struct mr_survey *s, const struct mr_dataset *d)
 {
     char a[32], b[32], c[32];
@@ -68,17 +91,19 @@ static void print(const char *path, const struct mr_survey *s, const struct mr_d
     if (mr_dataset_class_name(d, 0))
         printf(" (0 = %s)", mr_dataset_class_name(d, 0));
     printf("\n%llu usable files, %s; median %s, p10 %s, ", (unsigned long long)s->files,
-           human_bytes((double)s->bytes, a, sizeof a), human_bytes((double)s->p50, b, sizeof b),
-           human_bytes((double)s->p10, c, sizeof c));
-    printf("p90 %s, largest %s\n", human_bytes((double)s->p90, a, sizeof a),
-           human_bytes((double)s->largest, b, sizeof b));
+           human_bytes((double)s->bytes, a, sizeof a),
+           human_bytes((double)s->size.p50, b, sizeof b),
+           human_bytes((double)s->size.p10, c, sizeof c));
+    printf("p90 %s, largest %s\n", human_bytes((double)s->size.p90, a, sizeof a),
+           human_bytes((double)s->size.max, b, sizeof b));
     if (cached < 0)
         printf("cached: cannot be known (files of another owner)\n");
     else
         printf("cached: %s (%.0f%%)\n", human_bytes((double)cached, a, sizeof a),
                s->bytes ? 100.0 * (double)cached / (double)s->bytes : 0);
+    print_images(s);
     printf("broken: %llu%s\n", (unsigned long long)s->n_broken,
-           s->checked ? "" : " (by size and type; --check reads every file)");
+           s->checked ? "" : " (by size and type; --check reads and decodes all)");
     print_histogram(s);
     if (s->partial)
         printf("interrupted: this is a part of the data set\n");
@@ -95,7 +120,11 @@ int command_inspect(const struct options *o)
         return 1;
     }
     struct show show = {.broken = mr_json_array()};
-    struct mr_survey_opts opts = {o->check, on_broken, on_progress, terminal_interrupted, &show};
+    struct mr_survey_opts opts = {.check = o->check,
+                                  .on_broken = on_broken,
+                                  .progress = on_progress,
+                                  .should_stop = terminal_interrupted,
+                                  .ctx = &show};
     int status = output_open(o, &out);
     show.quiet = out.quiet;
     int r = status ? 0 : mr_survey_run(d, &opts, &s);

@@ -45,8 +45,10 @@ void help_overview(FILE *to)
 static const char *const examples[N_COMMANDS] = {
     [CMD_BENCH] =
         ("  millrace bench --data photos --threads 1,2,4,8 --cold\n"
+         "  millrace bench --data photos --map decode --augment crop-flip\n"
          "  millrace bench --list train.csv --engine uring --io-depth 64 --json result.json\n"),
     [CMD_EVICT] = "  millrace evict photos\n",
+    [CMD_GENERATE] = "  millrace generate --preset caltech101 --out photos\n",
     [CMD_INSPECT] = "  millrace inspect photos --check\n",
 };
 
@@ -72,20 +74,35 @@ void help_command(FILE *to, enum command c)
     fprintf(to, "\nExamples:\n%s", examples[c]);
 }
 
-/* Text for troff: a leading dot or quote and every dash or backslash need care. */
+static void man_char(FILE *to, char c)
+{
+    if (c == '-' || c == '\\')
+        fputc('\\', to);
+    fputc(c, to);
+}
+
+/* Text for troff, which wants each sentence on a line of its own, lines of up to 80 columns, and
+ * none that begins with a dot or a quote. */
 static void man_text(FILE *to, const char *s)
 {
+    unsigned at = 0;
     for (; *s; s++) {
-        if (*s == '-' || *s == '\\')
-            fputc('\\', to);
-        fputc(*s, to);
+        if (*s == ' ' && (at + strcspn(s + 1, " ") > 70 || s[-1] == '.')) {
+            fputc('\n', to);
+            at = 0;
+            continue;
+        }
+        if (!at && (*s == '.' || *s == '\''))
+            fputs("\\&", to);
+        man_char(to, *s);
+        at++;
     }
 }
 
 static void man_command(FILE *to, enum command c)
 {
     const struct command_row *row = &command_table[c];
-    fprintf(to, ".SS millrace %s %s\n", row->name, row->operands);
+    fprintf(to, ".SS millrace %s%s%s\n", row->name, *row->operands ? " " : "", row->operands);
     man_text(to, row->details);
     fputc('\n', to);
     for (unsigned i = 0; i < n_option_rows; i++) {
@@ -98,15 +115,13 @@ static void man_command(FILE *to, enum command c)
             fprintf(to, " \\fI%s\\fR", o->arg);
         fputc('\n', to);
         man_text(to, o->help);
-        if (o->value) {
-            fprintf(to, " (default ");
-            man_text(to, o->value);
-            fputc(')', to);
-        }
         fputc('\n', to);
+        if (o->value)
+            fprintf(to, "(default %s)\n", o->value);
     }
     fprintf(to, ".PP\n.nf\n");
-    man_text(to, examples[c]);
+    for (const char *p = examples[c]; *p; p++)
+        man_char(to, *p);
     fprintf(to, ".fi\n");
 }
 
@@ -117,40 +132,59 @@ void help_man_page(FILE *to)
             ".SH NAME\nmillrace \\- feed deep\\-learning training from storage and measure it\n");
     fprintf(to, ".SH SYNOPSIS\n.B millrace\n.I COMMAND\n[options]\n");
     fprintf(to, ".SH DESCRIPTION\nResults go to standard output; progress goes to standard error, "
-                "and only on a terminal.\nSizes take K, M, G (powers of 1024). MB in results is "
-                "10^6 bytes.\n");
+                "and only\non a terminal.\nSizes take K, M, G, T (powers of 1024).\n"
+                "MB in results is 10^6 bytes.\n");
     fprintf(to, ".SH COMMANDS\n");
     for (unsigned c = 0; c < N_COMMANDS; c++)
         man_command(to, (enum command)c);
     fprintf(to, ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");
 }
 
-void help_bash_completion(FILE *to)
+static void completion_choices(FILE *to)
 {
-    fprintf(to, "# bash completion for millrace, made from its option table\n_millrace()\n{\n"
-                "    local cur prev cmd\n    cur=${COMP_WORDS[COMP_CWORD]}\n"
-                "    prev=${COMP_WORDS[COMP_CWORD-1]}\n    cmd=${COMP_WORDS[1]}\n"
-                "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '");
-    for (unsigned c = 0; c < N_COMMANDS; c++)
-        fprintf(to, "%s ", command_table[c].name);
-    fprintf(to, "--help --version' -- \"$cur\"))\n        return\n    fi\n    case $prev in\n");
+    fprintf(to, "    case $prev in\n");
     for (unsigned i = 0; i < n_option_rows; i++) {
         const struct option_row *o = &option_table[i];
-        if (!o->choices)
+        if (!o->arg)
             continue;
-        fprintf(to, "    --%s) COMPREPLY=($(compgen -W '", o->name);
-        for (const char *p = o->choices; *p; p++)
-            fputc(*p == '|' ? ' ' : *p, to);
-        fprintf(to, "' -- \"$cur\")); return ;;\n");
+        fprintf(to, "    --%s) ", o->name);
+        if (o->choices) {
+            fprintf(to, "_millrace_reply -W '");
+            for (const char *p = o->choices; *p; p++)
+                fputc(*p == '|' ? ' ' : *p, to);
+            fprintf(to, "' ;;\n");
+        } else if (!strcmp(o->arg, "DIR")) {
+            fprintf(to, "_millrace_reply -d ;;\n");
+        } else if (!strncmp(o->arg, "FILE", 4)) {
+            fprintf(to, "_millrace_reply -f ;;\n");
+        } else {
+            fprintf(to, "COMPREPLY=() ;;\n");
+        }
     }
-    fprintf(to, "    esac\n    case $cur in\n    --*) case $cmd in\n");
+}
+
+/* Bash hands --name=value over as three words. */
+void help_bash_completion(FILE *to)
+{
+    fprintf(to, "# bash completion for millrace, made from its option table\n"
+                "_millrace_reply()\n{\n    mapfile -t COMPREPLY < <(compgen \"$@\" -- \"$cur\")\n"
+                "}\n\n_millrace()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]}\n"
+                "    local prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+                "    if [ \"$cur\" = = ]; then\n        cur=\n"
+                "    elif [ \"$prev\" = = ]; then\n        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+                "    fi\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        _millrace_reply -W '");
+    for (unsigned c = 0; c < N_COMMANDS; c++)
+        fprintf(to, "%s ", command_table[c].name);
+    fprintf(to, "--help --version'\n        return\n    fi\n");
+    completion_choices(to);
+    fprintf(to, "    *) case $cur in\n       -*) case ${COMP_WORDS[1]} in\n");
     for (unsigned c = 0; c < N_COMMANDS; c++) {
-        fprintf(to, "        %s) COMPREPLY=($(compgen -W '", command_table[c].name);
+        fprintf(to, "           %s) _millrace_reply -W '", command_table[c].name);
         for (unsigned i = 0; i < n_option_rows; i++)
             if (option_table[i].commands & 1u << c)
                 fprintf(to, "--%s ", option_table[i].name);
-        fprintf(to, "' -- \"$cur\")) ;;\n");
+        fprintf(to, "' ;;\n");
     }
-    fprintf(to, "        esac ;;\n    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n    esac\n}\n"
+    fprintf(to, "           esac ;;\n       *) _millrace_reply -f ;;\n       esac ;;\n    esac\n}\n"
                 "complete -o filenames -F _millrace millrace\n");
 }

@@ -1,5 +1,6 @@
 /* main.c - millrace COMMAND: find the command, run it. */
 #include "commands.h"
+#include "output.h"
 #include "terminal.h"
 
 #include <string.h>
@@ -7,6 +8,7 @@
 static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_BENCH] = command_bench,
     [CMD_EVICT] = command_evict,
+    [CMD_GENERATE] = command_generate,
     [CMD_INSPECT] = command_inspect,
 };
 
@@ -29,24 +31,20 @@ static int about(const char *arg)
 int main(int argc, char **argv)
 {
     struct options o;
+    output_begin();
     if (argc < 2) {
         help_overview(stderr);
         return 2;
     }
     if (about(argv[1]) == 0)
-        return ferror(stdout) || fflush(stdout);
+        return output_end(0);
     int status = options_parse(argc, argv, &o);
     if (status)
         return status;
     if (o.help) {
         help_command(stdout, o.command);
-        return 0;
+        return output_end(0);
     }
     terminal_catch_signals();
-    status = run[o.command](&o);
-    if ((ferror(stdout) || fflush(stdout)) && !status) {
-        fprintf(stderr, "millrace: standard output could not be written\n");
-        status = 1;
-    }
-    return status;
+    return output_end(run[o.command](&o));
 }

@@ -4,15 +4,14 @@
  * here: the parser below, and help.c, which prints --help, the man page and the completion. */
 #include "options.h"
 
-#include "values.h"
-
 #include <string.h>
 
-#define BENCH   (1u << CMD_BENCH)
-#define EVICT   (1u << CMD_EVICT)
-#define INSPECT (1u << CMD_INSPECT)
-#define INPUT   BENCH /* commands that feed from a data set */
-#define EVERY   (BENCH | EVICT | INSPECT)
+#define BENCH    (1u << CMD_BENCH)
+#define EVICT    (1u << CMD_EVICT)
+#define GENERATE (1u << CMD_GENERATE)
+#define INSPECT  (1u << CMD_INSPECT)
+#define INPUT    BENCH /* commands that feed from a data set */
+#define EVERY    (BENCH | EVICT | GENERATE | INSPECT)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BENCH] =
@@ -21,14 +20,24 @@ const struct command_row command_table[N_COMMANDS] = {
          "the median rate. A list of thread counts is a sweep. The first run is a warm-up "
          "and left out. Rate = images / (first call to last batch).",
          0, 0},
-    [CMD_EVICT] = {"evict", "PATH...", "drop files from the page cache and prove it",
-                   "Takes files, and all files below folders, out of the page cache, and asks the "
-                   "kernel afterwards whether they are gone. \"Unproven\" means that the kernel "
-                   "cannot or will not tell: files of other owners, memory and FUSE file systems.",
-                   1, -1},
+    [CMD_EVICT] =
+        {"evict", "PATH...", "drop files from the page cache and prove it",
+         "Takes files, and all files below folders, out of the page cache, and asks the "
+         "kernel afterwards whether they are gone. \"Unproven\" means that it cannot or will "
+         "not tell: files of other owners, FUSE, network file systems, loop devices "
+         "that cache. Files in memory (tmpfs), and those that somebody keeps mapped, "
+         "stay cached: that is a failure.",
+         1, -1},
+    [CMD_GENERATE] =
+        {"generate", "", "make a data set of real JPEG files",
+         "Writes photo-like images, every one different, as JPEG files that weigh, measure and "
+         "decode like those of a known data set: DIR/class/number.jpg and DIR/list.csv. The same "
+         "options give the same bytes.",
+         0, 0},
     [CMD_INSPECT] = {"inspect", "PATH", "say what a data set is",
                      "Counts samples and classes of a folder or list, shows the distribution of "
-                     "file sizes, how much of it is cached, and which files cannot be used.",
+                     "file sizes, formats and dimensions, how much of it is cached, and which "
+                     "files cannot be used.",
                      1, 1},
 };
 
@@ -39,18 +48,35 @@ const struct option_row option_table[] = {
      "a folder with one sub-folder per class (or --list)"},
     {"list", "FILE.csv", NULL, INPUT, FIELD(list), value_string, NULL,
      "a list of samples, one 'path,label' a line, paths relative to the list's folder"},
-    {"map", "KIND", "read", BENCH, FIELD(map), value_map, "read",
-     "what is done with a sample: 'read' delivers the file's bytes"},
+    {"map", "KIND", "read", BENCH, FIELD(map), value_choice, "read|decode",
+     "what becomes of a file: 'read' delivers its bytes, 'decode' an image of one size"},
+    {"image-size", "N or WxH", "224", INPUT, FIELD(image_size), value_image_size, NULL,
+     "width and height of decoded images"},
+    {"resize", "RULE", "bilinear", INPUT, FIELD(resize), value_choice, "bilinear|area",
+     "bilinear: TensorFlow 1's, two neighbours a side; area: the mean of what a pixel covers"},
+    {"dtype", "TYPE", "f32", INPUT, FIELD(dtype), value_choice, "f32|u8",
+     "f32 from 0 to 1, or bytes"},
+    {"layout", "ORDER", "nhwc", INPUT, FIELD(layout), value_choice, "nhwc|nchw",
+     "colours of a pixel side by side, or one plane a colour"},
+    {"augment", "HOW", "none", INPUT, FIELD(augment), value_choice, "none|crop-flip",
+     "crop-flip: a random part of 8 to 100% of the area, every second one mirrored"},
+    {"exact", NULL, NULL, INPUT, FIELD(exact), value_flag, NULL,
+     "no shortcuts: decode all of an image to RGB, then resize"},
+    {"accept-truncated", NULL, NULL, INPUT, FIELD(accept_truncated), value_flag, NULL,
+     "take what there is of a truncated or damaged image"},
+    {"max-pixels", "N", "67108864", INPUT, FIELD(max_pixels), value_size, NULL,
+     "larger images are bad samples, refused by their header"},
     {"shuffle", "ORDER", "global", INPUT, FIELD(shuffle), value_shuffle, "global|window:1024|none",
      "global: a new permutation of all samples in every epoch; window:N: drawn from a buffer of N; "
      "none: as listed"},
-    {"seed", "N", "1", INPUT, FIELD(seed), value_u64, NULL, "same seed, same batches"},
+    {"seed", "N", "1", INPUT | GENERATE, FIELD(seed), value_u64, NULL,
+     "same seed, same batches (or files)"},
     {"epochs", "N", "1", INPUT, FIELD(epochs), value_positive, NULL, "passes over the data set"},
     {"shard", "R/W", "0/1", INPUT, FIELD(shard), value_shard, NULL,
      "take part R (from 0) of W; shards do not overlap and lose nothing"},
     {"keep-last", NULL, NULL, INPUT, FIELD(keep_last), value_flag, NULL,
      "deliver an epoch's last, short batch too"},
-    {"engine", "NAME", "threads", INPUT, FIELD(engine), value_engine, "threads|uring",
+    {"engine", "NAME", "threads", INPUT, FIELD(engine), value_choice, "threads|uring",
      "threads: each reads one file at a time; uring: many reads under way by io_uring"},
     {"threads", "N[,N...]", NULL, INPUT, FIELD(threads), value_threads, NULL,
      "worker threads (default: one per CPU); bench takes a list and sweeps over it"},
@@ -61,7 +87,7 @@ const struct option_row option_table[] = {
      "batches in a run (default: all of the epochs)"},
     {"prefetch", "N", "1", INPUT, FIELD(prefetch), value_unsigned, NULL,
      "finished batches kept ready; 0: a batch is begun only when it is asked for"},
-    {"on-error", "WHAT", "skip", INPUT, FIELD(on_error), value_on_error, "skip|fail",
+    {"on-error", "WHAT", "skip", INPUT, FIELD(on_error), value_choice, "skip|fail",
      "a bad sample is replaced and noted, or ends the run"},
     {"max-errors", "N or N%", "10%", INPUT, FIELD(max_errors), value_budget, NULL,
      "bad samples that are put up with before the run ends"},
@@ -80,7 +106,15 @@ const struct option_row option_table[] = {
     {"hash", NULL, NULL, BENCH, FIELD(hash), value_flag, NULL,
      "in an extra pass, hash all batches in order: equal for any threads, engine and prefetch"},
     {"check", NULL, NULL, INSPECT, FIELD(check), value_flag, NULL,
-     "read every file to its end, not only its size"},
+     "read every file to its end and decode every image"},
+    {"preset", "NAME", "imagenet", GENERATE, FIELD(preset), value_choice, "imagenet|caltech101",
+     "which data set to resemble"},
+    {"count", "N", NULL, GENERATE, FIELD(count), value_u64, NULL,
+     "images (default: 16384 for imagenet, 9144 for caltech101)"},
+    {"classes", "K", NULL, GENERATE, FIELD(classes), value_positive, NULL,
+     "classes (default: 1000 or 102)"},
+    {"out", "DIR", NULL, GENERATE, FIELD(out), value_string, NULL,
+     "the folder; created if need be"},
     {"json", "FILE", NULL, EVERY, FIELD(json), value_string, NULL,
      "write the result as JSON; '-' is standard output, and then nothing else goes there"},
     {"help", NULL, NULL, EVERY, FIELD(help), value_flag, NULL, "this text"},
@@ -88,7 +122,7 @@ const struct option_row option_table[] = {
 
 const unsigned n_option_rows = sizeof option_table / sizeof *option_table;
 
-/* Edits that turn a into b; for names of up to 31 characters, more distant otherwise. */
+/* Edits that turn a into b; for b of up to 31 characters, more distant otherwise. */
 static unsigned distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b);
@@ -111,10 +145,17 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
+/* As many wrong letters as may still be a slip; two letters that changed places count as two. */
+static unsigned slips(const char *name)
+{
+    size_t n = strlen(name);
+    return n < 3 ? 0 : n < 4 ? 1 : n < 6 ? 2 : 3;
+}
+
 static const char *nearest_command(const char *name)
 {
     const char *best = NULL;
-    unsigned best_distance = 3;
+    unsigned best_distance = slips(name) + 1;
     for (unsigned c = 0; c < N_COMMANDS; c++) {
         unsigned d = distance(name, command_table[c].name);
         if (d < best_distance) {
@@ -128,7 +169,7 @@ static const char *nearest_command(const char *name)
 static const struct option_row *nearest_option(const char *name, enum command c)
 {
     const struct option_row *best = NULL;
-    unsigned best_distance = 4;
+    unsigned best_distance = slips(name) + 1;
     for (unsigned i = 0; i < n_option_rows; i++) {
         unsigned d = distance(name, option_table[i].name);
         if (option_table[i].commands & 1u << c && d < best_distance) {
@@ -173,9 +214,8 @@ static int unknown_option(const char *arg, size_t len, enum command c)
 
 static int bad_value(const struct option_row *row, const char *value)
 {
-    fprintf(stderr, "millrace: --%s: '%s' is not %s%s%s\n", row->name, value,
-            row->choices ? "one of " : "a valid ", row->choices ? row->choices : row->arg,
-            row->value ? "" : "");
+    fprintf(stderr, "millrace: --%s: '%s' is not %s%s\n", row->name, value,
+            row->choices ? "one of " : "a valid ", row->choices ? row->choices : row->arg);
     if (row->value)
         fprintf(stderr, "The default is %s: %s.\n", row->value, row->help);
     else
@@ -185,14 +225,15 @@ static int bad_value(const struct option_row *row, const char *value)
 
 static int set_option(const struct option_row *row, const char *value, struct options *o)
 {
-    return row->parse(value, (char *)o + row->offset) ? bad_value(row, value) : 0;
+    return row->parse(row, value, (char *)o + row->offset) ? bad_value(row, value) : 0;
 }
 
 static void set_defaults(struct options *o)
 {
     for (unsigned i = 0; i < n_option_rows; i++)
         if (option_table[i].value)
-            option_table[i].parse(option_table[i].value, (char *)o + option_table[i].offset);
+            option_table[i].parse(&option_table[i], option_table[i].value,
+                                  (char *)o + option_table[i].offset);
 }
 
 static int parse_option(int argc, char **argv, int *at, struct options *o)

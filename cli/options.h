@@ -5,12 +5,15 @@
 
 #include <millrace/pipeline.h>
 
+#include "values.h"
+
 #include <stddef.h>
 #include <stdio.h>
 
 enum command {
     CMD_BENCH,
     CMD_EVICT,
+    CMD_GENERATE,
     CMD_INSPECT,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
@@ -31,6 +34,10 @@ struct shard_choice {
     unsigned rank, world;
 };
 
+struct image_size {
+    unsigned width, height;
+};
+
 struct error_budget {
     double share;
     uint64_t count;
@@ -40,7 +47,11 @@ struct error_budget {
 struct options {
     enum command command;
     const char *list, *data;
-    unsigned map;
+    unsigned map; /* 0 read, 1 decode */
+    struct image_size image_size;
+    unsigned resize, dtype, layout, augment; /* as the enums of image.h */
+    int exact, accept_truncated;
+    uint64_t max_pixels;
     struct shuffle_choice shuffle;
     uint64_t seed;
     unsigned epochs;
@@ -58,6 +69,10 @@ struct options {
     unsigned runs;
     int hash;
     int check;
+    unsigned preset; /* as enum mr_preset */
+    uint64_t count;
+    unsigned classes;
+    const char *out;
     const char *json;
     int help;
     char **paths; /* operands */
@@ -71,8 +86,8 @@ struct option_row {
     const char *value; /* the default, as it would be typed; NULL: none */
     unsigned commands; /* bit mask of 1 << enum command */
     size_t offset;     /* of the field in struct options */
-    int (*parse)(const char *text, void *field);
-    const char *choices; /* "read|decode" for completion and errors; NULL */
+    value_parser *parse;
+    const char *choices; /* "read|decode" for value_choice, completion and errors; NULL */
     const char *help;
 };
 

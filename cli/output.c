@@ -6,8 +6,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+void output_begin(void)
+{
+    /* Opened for the wrong direction, so that using it fails. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+            _exit(1);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int output_end(int status)
+{
+    errno = 0;
+    if (!ferror(stdout) && !fflush(stdout))
+        return status;
+    fprintf(stderr, "millrace: standard output could not be written%s%s\n", errno ? ": " : "",
+            errno ? mr_errno_text(errno) : "");
+    return status ? status : 1;
+}
 
 int output_open(const struct options *o, struct output *out)
 {

@@ -11,6 +11,12 @@ struct output {
     int quiet;        /* the JSON goes to standard output, and nothing else does */
 };
 
+/* At the start of the program: a standard stream that is closed stays unusable and never becomes
+ * some file of ours, and a reader that goes away is an error like any other, not the end. */
+void output_begin(void);
+/* At its end: `status`, or 1 with a message when standard output could not be written. */
+int output_end(int status);
+
 /* Create the JSON file now, so that a wrong path is known before the work.  0 or 1 with a message.
  */
 int output_open(const struct options *o, struct output *out);

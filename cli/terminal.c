@@ -48,8 +48,11 @@ static void draw(uint64_t done, uint64_t total, uint64_t now)
     memset(line, '#', filled > BAR ? BAR : filled);
     line[BAR] = 0;
     double elapsed = (double)(now - bar.start_ns) / 1e9;
-    fprintf(stderr, "\r\033[K%s [%s] %3.0f%%", bar.what, line,
-            total ? 100.0 * (double)done / (double)total : 0);
+    if (total)
+        fprintf(stderr, "\r\033[K%s [%s] %3.0f%%", bar.what, line,
+                100.0 * (double)done / (double)total);
+    else
+        fprintf(stderr, "\r\033[K%s %llu", bar.what, (unsigned long long)done);
     if (done && done < total && elapsed > 0.5)
         fprintf(stderr, "  %.0f s left", elapsed * (double)(total - done) / (double)done);
     fflush(stderr);

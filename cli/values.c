@@ -23,23 +23,26 @@ static int number(const char *text, uint64_t *out, const char **end)
     return 0;
 }
 
-int value_flag(const char *text, void *field)
+int value_flag(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     (void)text;
     *(int *)field = 1;
     return 0;
 }
 
-int value_string(const char *text, void *field)
+int value_string(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     if (!*text)
         return -1;
     *(const char **)field = text;
     return 0;
 }
 
-int value_u64(const char *text, void *field)
+int value_u64(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     uint64_t v;
     const char *end;
     if (number(text, &v, &end) || *end)
@@ -48,26 +51,27 @@ int value_u64(const char *text, void *field)
     return 0;
 }
 
-int value_unsigned(const char *text, void *field)
+int value_unsigned(const struct option_row *row, const char *text, void *field)
 {
     uint64_t v;
-    if (value_u64(text, &v) || v >= UINT_MAX)
+    if (value_u64(row, text, &v) || v >= UINT_MAX)
         return -1;
     *(unsigned *)field = (unsigned)v;
     return 0;
 }
 
-int value_positive(const char *text, void *field)
+int value_positive(const struct option_row *row, const char *text, void *field)
 {
     unsigned v;
-    if (value_unsigned(text, &v) || !v)
+    if (value_unsigned(row, text, &v) || !v)
         return -1;
     *(unsigned *)field = v;
     return 0;
 }
 
-int value_size(const char *text, void *field)
+int value_size(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     static const char units[] = "KMGT";
     uint64_t v;
     const char *end;
@@ -88,8 +92,9 @@ int value_size(const char *text, void *field)
     return 0;
 }
 
-int value_threads(const char *text, void *field)
+int value_threads(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     struct unsigned_list list = {0};
     for (const char *p = text;; p++) {
         uint64_t v;
@@ -105,7 +110,7 @@ int value_threads(const char *text, void *field)
     return 0;
 }
 
-int value_shuffle(const char *text, void *field)
+int value_shuffle(const struct option_row *row, const char *text, void *field)
 {
     struct shuffle_choice *out = field;
     unsigned window;
@@ -113,15 +118,16 @@ int value_shuffle(const char *text, void *field)
         *out = (struct shuffle_choice){MR_SHUFFLE_GLOBAL, 0};
     else if (!strcmp(text, "none"))
         *out = (struct shuffle_choice){MR_SHUFFLE_NONE, 0};
-    else if (!strncmp(text, "window:", 7) && !value_positive(text + 7, &window))
+    else if (!strncmp(text, "window:", 7) && !value_positive(row, text + 7, &window))
         *out = (struct shuffle_choice){MR_SHUFFLE_WINDOW, window};
     else
         return -1;
     return 0;
 }
 
-int value_shard(const char *text, void *field)
+int value_shard(const struct option_row *row, const char *text, void *field)
 {
+    (void)row;
     uint64_t rank, world;
     const char *p;
     if (number(text, &rank, &p) || *p != '/' || number(p + 1, &world, &p) || *p)
@@ -132,7 +138,7 @@ int value_shard(const char *text, void *field)
     return 0;
 }
 
-int value_budget(const char *text, void *field)
+int value_budget(const struct option_row *row, const char *text, void *field)
 {
     struct error_budget *out = field;
     char *end;
@@ -144,34 +150,36 @@ int value_budget(const char *text, void *field)
     else if (!*end && v == 0)
         *out = (struct error_budget){-1, 0};
     else
-        return value_u64(text, &out->count);
+        return value_u64(row, text, &out->count);
     return 0;
 }
 
-static int choice(const char *text, const char *const *names, unsigned *out)
+int value_choice(const struct option_row *row, const char *text, void *field)
 {
-    for (unsigned i = 0; names[i]; i++)
-        if (!strcmp(text, names[i])) {
-            *out = i;
+    unsigned at = 0;
+    for (const char *p = row->choices; *p; at++) {
+        size_t n = strcspn(p, "|");
+        if (strlen(text) == n && !strncmp(text, p, n)) {
+            *(unsigned *)field = at;
             return 0;
         }
+        p += n + (p[n] == '|');
+    }
     return -1;
 }
 
-int value_engine(const char *text, void *field)
+int value_image_size(const struct option_row *row, const char *text, void *field)
 {
-    static const char *const names[] = {"threads", "uring", NULL}; /* as enum mr_engine */
-    return choice(text, names, field);
-}
-
-int value_map(const char *text, void *field)
-{
-    static const char *const names[] = {"read", NULL};
-    return choice(text, names, field);
-}
-
-int value_on_error(const char *text, void *field)
-{
-    static const char *const names[] = {"skip", "fail", NULL}; /* as enum mr_on_error */
-    return choice(text, names, field);
+    uint64_t width, height;
+    const char *p;
+    (void)row;
+    if (number(text, &width, &p))
+        return -1;
+    height = width;
+    if (*p == 'x' && number(p + 1, &height, &p))
+        return -1;
+    if (*p || !width || !height || width > 16384 || height > 16384)
+        return -1;
+    *(struct image_size *)field = (struct image_size){(unsigned)width, (unsigned)height};
+    return 0;
 }

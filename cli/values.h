@@ -2,20 +2,22 @@
 #ifndef MR_VALUES_H
 #define MR_VALUES_H
 
+struct option_row;
+
 /* Each returns 0, or -1 when the text is not of that kind; *field is written only on success. */
-int value_flag(const char *text, void *int_field);
-int value_string(const char *text, void *string_field);
-int value_unsigned(const char *text, void *unsigned_field); /* 0 .. 2^32 - 2 */
-int value_positive(const char *text, void *unsigned_field); /* 1 .. 2^32 - 2 */
-int value_u64(const char *text, void *u64_field);
-int value_size(const char *text, void *u64_field); /* bytes, or with K, M, G, T (powers of 1024) */
-int value_threads(const char *text, void *unsigned_list_field);
-int value_shuffle(const char *text, void *shuffle_choice_field);
-int value_shard(const char *text, void *shard_choice_field);
-int value_budget(const char *text, void *error_budget_field);
-/* The position of the text in a list like "skip|fail". */
-int value_engine(const char *text, void *unsigned_field);
-int value_map(const char *text, void *unsigned_field);
-int value_on_error(const char *text, void *unsigned_field);
+typedef int value_parser(const struct option_row *row, const char *text, void *field);
+
+value_parser value_flag;       /* int: 1 */
+value_parser value_string;     /* const char *, not empty */
+value_parser value_unsigned;   /* unsigned, 0 .. 2^32 - 2 */
+value_parser value_positive;   /* unsigned, 1 .. 2^32 - 2 */
+value_parser value_u64;        /* uint64_t */
+value_parser value_size;       /* uint64_t: bytes, or with K, M, G, T (powers of 1024) */
+value_parser value_choice;     /* unsigned: the position in the row's choices */
+value_parser value_threads;    /* struct unsigned_list */
+value_parser value_shuffle;    /* struct shuffle_choice */
+value_parser value_shard;      /* struct shard_choice */
+value_parser value_budget;     /* struct error_budget */
+value_parser value_image_size; /* struct image_size: 224 or 320x240 */
 
 #endif

@@ -19,6 +19,7 @@
 
 #include <millrace/api.h>
 #include <millrace/dataset.h>
+#include <millrace/image.h>
 
 #ifdef __cplusplus
 extern "C" {

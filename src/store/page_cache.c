@@ -126,7 +126,10 @@ static int drop(int fd, const struct stat *st, const struct mr_filesystem *fs,
     if (r)
         return r;
     *is = query(fd, st, fs);
-    if (is->cached_bytes == 0 || fs->kind == MR_FS_MEMORY)
+    /* To mincore a page with blocks that were never read or written is not there at all: where a
+     * page has several blocks, its "nothing" may still be dirty. */
+    int sure = st->st_blksize >= sysconf(_SC_PAGESIZE);
+    if ((is->cached_bytes == 0 && sure) || fs->kind == MR_FS_MEMORY)
         return 0;
     /* A file system without fdatasync has nothing to write back. */
     if (fdatasync(fd) && errno == EIO)

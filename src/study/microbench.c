@@ -319,6 +319,25 @@ static struct mr_json *errors_json(const struct mr_pipeline_stats *s)
     return o;
 }
 
+static struct mr_json *per_image(double seconds, uint64_t n)
+{
+    return n ? mr_json_real(seconds / (double)n) : mr_json_null();
+}
+
+static struct mr_json *image_json(const struct mr_decoder_opts *d)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "width", mr_json_int(d->width));
+    mr_json_set(o, "height", mr_json_int(d->height));
+    mr_json_set(o, "resize", mr_json_string(d->resize == MR_RESIZE_AREA ? "area" : "bilinear"));
+    mr_json_set(o, "dtype", mr_json_string(d->dtype == MR_IMAGE_U8 ? "u8" : "f32"));
+    mr_json_set(o, "layout", mr_json_string(d->layout == MR_IMAGE_NCHW ? "nchw" : "nhwc"));
+    mr_json_set(o, "augment",
+                mr_json_string(d->augment == MR_AUGMENT_CROP_FLIP ? "crop-flip" : "none"));
+    mr_json_set(o, "exact", mr_json_bool(d->exact));
+    return o;
+}
+
 struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
 {
     const struct mr_bench_run *m = &r->median;
@@ -331,7 +350,8 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "engine",
                 mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
     mr_json_set(o, "io_depth", mr_json_int(r->pipe.io_depth));
-    mr_json_set(o, "map", mr_json_string("read"));
+    mr_json_set(o, "map", mr_json_string(r->pipe.decode ? "decode" : "read"));
+    mr_json_set(o, "image", r->pipe.decode ? image_json(r->pipe.decode) : mr_json_null());
     mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
     mr_json_set(o, "prefetch", mr_json_int(r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch));
     mr_json_set(o, "storage", mr_json_null());
@@ -346,6 +366,8 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "mb_per_s",
                 mr_json_real(m->seconds > 0 ? (double)m->delivered_bytes / m->seconds / 1e6 : 0));
     mr_json_set(o, "cpu_s_per_image", mr_json_real(m->samples ? m->cpu_s / (double)m->samples : 0));
+    mr_json_set(o, "decode_s_per_image", per_image(r->stats.decode_s, m->samples));
+    mr_json_set(o, "resize_s_per_image", per_image(r->stats.resize_s, m->samples));
     mr_json_set(o, "read_latency_us", latency_json(&m->read));
     mr_json_set(o, "batch_latency_us", latency_json(&m->batch));
     mr_json_set(o, "device_bytes", known(m->device_bytes));
