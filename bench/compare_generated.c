@@ -5,10 +5,10 @@
  *
  * Sizes, shapes, bits per pixel and chroma sampling are compared over all files, the rate of
  * libjpeg-turbo's plain decoding (tjDecompress2 to RGB) over up to MOST_DECODED files of each set,
- * in memory, on one thread, in pairs (paired.h), in CPU time: nothing waits, and neighbours on the
- * machine should not count.  Exit 0: everything is within its target. */
+ * in memory, on one thread, in turns (alternate.h), in CPU time: nothing waits, and neighbours on
+ * the machine should not count.  Exit 0: everything is within its target. */
+#include "alternate.h"
 #include "buffer.h"
-#include "paired.h"
 #include "whole_file.h"
 
 #include <millrace/dataset.h>
@@ -124,6 +124,7 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Images a second. */
 static double decode_all(void *arg)
 {
     struct set *s = arg;
@@ -138,7 +139,7 @@ static double decode_all(void *arg)
             tjGetErrorCode(s->decoder) != TJERR_WARNING)
             return -1;
     }
-    return cpu_seconds() - start;
+    return (double)s->n_kept / (cpu_seconds() - start);
 }
 
 /* One line; returns 1 when the ratio is within `percent` (0 = no target) by more than `noise`. */
@@ -187,20 +188,17 @@ static int compare_sampling(const struct set *real, const struct set *made)
     return all_good;
 }
 
-static int compare_decoding(struct set *real, struct set *made, int rounds)
+static int compare_decoding(struct set *real, struct set *made, unsigned rounds)
 {
-    struct mr_paired_result r;
-    struct mr_paired_work a = {decode_all, real}, b = {decode_all, made};
-    if (mr_paired_compare(a, b, rounds, &r)) {
+    struct contender a = {"generated", decode_all, made}, b = {"real", decode_all, real};
+    struct comparison c;
+    if (alternate(&a, &b, rounds, &c)) {
         fputs("a photo could not be decoded\n", stderr);
         return 0;
     }
-    double per_b = (double)made->n_kept / (double)real->n_kept;
-    double rate = (double)real->n_kept / r.seconds_a;
-    int good = line("decode images/s", rate, rate * r.ratio * per_b, 15, r.spread);
-    printf("  median of %d rounds A B B A over %zu and %zu photos; A/A control %.3f, half of its "
-           "rounds within %.3f\n",
-           rounds, real->n_kept, made->n_kept, r.control, r.spread);
+    double noise = fmax(fabs(c.control.q1 - 1), fabs(c.control.q3 - 1));
+    int good = line("decode images/s", c.peer, c.peer * c.ratio.median, 15, noise);
+    alternate_print("  decoding", &a, &b, &c, 0);
     return good;
 }
 
@@ -220,7 +218,7 @@ int main(int argc, char **argv)
 {
     struct set real = {0}, made = {0};
     int rounds = argc == 4 ? atoi(argv[3]) : 9, good = 0;
-    if (argc < 3 || argc > 4 || rounds < 9 || rounds > MR_PAIRED_MAX_ROUNDS) {
+    if (argc < 3 || argc > 4 || rounds < 9 || rounds > ALTERNATE_MAX_ROUNDS) {
         fputs("compare_generated REAL_DIR GENERATED_DIR [ROUNDS]  (9 rounds or more)\n", stderr);
         return 2;
     }
@@ -228,7 +226,7 @@ int main(int argc, char **argv)
         printf("%-18s %12s %12s   %s\n", "", "real", "generated", "ratio");
         good = compare_quantiles(&real, &made);
         good &= compare_sampling(&real, &made);
-        good &= compare_decoding(&real, &made, rounds);
+        good &= compare_decoding(&real, &made, (unsigned)rounds);
     }
     unload(&real);
     unload(&made);

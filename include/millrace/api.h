@@ -18,8 +18,8 @@ extern "C" {
 /* In options where zero means "the default", this means "none at all". */
 #define MR_NONE (~0u)
 
-/* What went wrong, in words that name the file and the reason.  Functions that take one accept
- * NULL and write it only when they fail. */
+/* What went wrong, in words that name the file and the reason.  Begin with {0}: functions that take
+ * one accept NULL, write it only when they fail, and let an error that is already there stay. */
 struct mr_error {
     int code; /* -errno */
     char text[508];

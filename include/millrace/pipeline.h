@@ -77,6 +77,7 @@ struct mr_pipeline_opts { /* zero means default */
     unsigned window;          /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
     uint64_t seed;            /* any value, 0 included */
     unsigned epochs;          /* 0 = 1 */
+    uint64_t batches;         /* stop after this many from `start`; 0 = when the epochs end */
     unsigned rank, world;     /* shard `rank` of `world`; world 0 = 1 */
     int keep_last;            /* deliver the last, short batch too */
     struct mr_position start; /* resume here */
@@ -145,8 +146,10 @@ MR_API int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_op
 MR_API int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out);
 /* Which batch the next call delivers: store it, and open with .start set to it. */
 MR_API void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out);
-/* Batches that an epoch delivers to this shard. */
+/* Batches that an epoch delivers to this shard, */
 MR_API uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p);
+/* and samples from `start` to the very end. */
+MR_API uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p);
 MR_API void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out);
 /* Words for the last failure of mr_pipeline_next. */
 MR_API const char *mr_pipeline_error(const struct mr_pipeline *p);

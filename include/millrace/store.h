@@ -14,7 +14,7 @@ extern "C" {
 
 /* Read a whole regular file into `buf` (borrows).  *len is its size.
  * -EFBIG: larger than `cap`; -ENODATA: empty, or it changed size while it was read;
- * -EISDIR or -EINVAL: not a regular file. */
+ * -EISDIR, -EINVAL or -ENXIO: not a regular file. */
 MR_API int mr_file_read(const char *path, void *buf, size_t cap, size_t *len);
 
 /* Bytes of a file and how many of them are in the page cache.  The kernel answers honestly only to

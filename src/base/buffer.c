@@ -58,8 +58,12 @@ void mr_buffer_prefault(struct mr_buffer *b)
 
 void mr_buffer_trim(struct mr_buffer *b, size_t size)
 {
+    if (!size) {
+        mr_buffer_fini(b);
+        return;
+    }
     size = page_round(size);
-    if (!size || size >= b->cap)
+    if (!size || size >= b->cap) /* 0: rounding wrapped */
         return;
     munmap(b->data + size, b->cap - size);
     b->cap = size;

@@ -147,7 +147,12 @@ const struct mr_json *mr_json_at(const struct mr_json *root, const char *path)
             return NULL;
         memcpy(key, path, n);
         key[n] = 0;
-        v = json_is_array(v) ? json_array_get(v, strtoul(key, NULL, 10)) : json_object_get(v, key);
+        if (!json_is_array(v))
+            v = json_object_get(v, key);
+        else if (n && strspn(key, "0123456789") == n)
+            v = json_array_get(v, strtoul(key, NULL, 10));
+        else
+            v = NULL;
         path += n + (path[n] == '.');
     }
     return face((json_t *)(uintptr_t)v);

@@ -4,11 +4,12 @@
 
 #include <stdint.h>
 
-#define MR_PERMUTATION_ROUNDS 5
+#define MR_PERMUTATION_MAX_KEYS 24
 
 struct mr_permutation {
     uint64_t n, rows, cols; /* rows * cols >= n, both below 2^32 */
-    uint64_t key[2 * MR_PERMUTATION_ROUNDS];
+    unsigned n_keys;        /* two a round */
+    uint64_t key[MR_PERMUTATION_MAX_KEYS];
 };
 
 /* n from 1 to 2^62. */

@@ -132,7 +132,8 @@ int mr_dataset_split(struct mr_dataset *d, double part, uint64_t seed, struct mr
     /* A keyed permutation sends exactly n_held samples below n_held. */
     uint64_t n_held = (uint64_t)llround(part * (double)d->n);
     struct mr_permutation perm;
-    mr_permutation_init(&perm, d->n, mr_draw(seed, MR_DRAW_SPLIT, 0, 0, 0));
+    if (d->n)
+        mr_permutation_init(&perm, d->n, mr_draw(seed, MR_DRAW_SPLIT, 0, 0, 0));
     struct mr_dataset *a = pick_new(d, d->n - n_held), *b = pick_new(d, n_held);
     if (!a || !b) {
         mr_dataset_unref(a);

@@ -6,8 +6,9 @@
  *     lonely.jpg                  label 0
  *
  * Lines end in LF, CRLF or the end of the file; blank lines are skipped; a byte-order mark and a
- * heading `path,label` are allowed at the top.  Everything else is refused with the line's number:
- * a list that is half understood would train on wrong labels. */
+ * heading `path,label` are allowed at the top; spaces around a label do not count.  Everything else
+ * is refused with the number of the line on which the record begins: a list that is half understood
+ * would train on wrong labels. */
 #include "csv_list.h"
 
 #include "buffer.h"
@@ -23,13 +24,14 @@
 
 struct parser {
     const char *p, *end;
-    uint64_t line;
+    uint64_t line;   /* where p stands */
+    uint64_t record; /* line on which the record begins; the one that errors name */
     const char *base, *list_name;
     size_t base_len;
     struct mr_entries *out;
     struct mr_error *err;
-    char unquoted[PATH_MAX];
-    char joined[2 * PATH_MAX];
+    char unquoted[2][PATH_MAX]; /* text of a quoted path, of a quoted label */
+    char joined[PATH_MAX];
 };
 
 struct field {
@@ -39,12 +41,17 @@ struct field {
 
 static int refuse(struct parser *c, const char *what)
 {
-    return mr_fail(c->err, -EBADMSG, "%s: line %llu: %s", c->list_name, (unsigned long long)c->line,
-                   what);
+    return mr_fail(c->err, -EBADMSG, "%s: line %llu: %s", c->list_name,
+                   (unsigned long long)c->record, what);
 }
 
-/* A quoted field; c->p stands behind the opening quote.  The text ends up in c->unquoted. */
-static int quoted_field(struct parser *c, struct field *out)
+static int at_line_end(const struct parser *c)
+{
+    return c->p == c->end || *c->p == '\n';
+}
+
+/* A quoted field; c->p stands behind the opening quote.  Its text goes to `buf`. */
+static int quoted_field(struct parser *c, char buf[PATH_MAX], struct field *out)
 {
     size_t n = 0;
     for (;;) {
@@ -58,13 +65,15 @@ static int quoted_field(struct parser *c, struct field *out)
         } else if (ch == '\n') {
             c->line++;
         }
-        if (n == sizeof c->unquoted)
-            return refuse(c, "the path is too long");
-        c->unquoted[n++] = ch;
+        if (n == PATH_MAX)
+            return refuse(c, "a quoted field is too long");
+        buf[n++] = ch;
     }
-    if (c->p < c->end && *c->p != ',' && *c->p != '\n' && *c->p != '\r')
+    if (c->end - c->p >= 1 && *c->p == '\r' && (c->p + 1 == c->end || c->p[1] == '\n'))
+        c->p++;
+    if (!at_line_end(c) && *c->p != ',')
         return refuse(c, "text follows a closing quote");
-    *out = (struct field){c->unquoted, n};
+    *out = (struct field){buf, n};
     return 0;
 }
 
@@ -72,20 +81,47 @@ static int quoted_field(struct parser *c, struct field *out)
 static struct field plain_field(struct parser *c)
 {
     const char *start = c->p;
-    while (c->p < c->end && *c->p != ',' && *c->p != '\n')
+    while (!at_line_end(c) && *c->p != ',')
         c->p++;
     const char *stop = c->p;
-    if (stop > start && stop[-1] == '\r' && (c->p == c->end || *c->p == '\n'))
+    if (stop > start && stop[-1] == '\r' && at_line_end(c))
         stop--;
     return (struct field){start, (size_t)(stop - start)};
 }
 
+static int is_space(char ch)
+{
+    return ch == ' ' || ch == '\t';
+}
+
+static struct field trim(struct field f)
+{
+    while (f.len && is_space(f.s[0]))
+        f.s++, f.len--;
+    while (f.len && is_space(f.s[f.len - 1]))
+        f.len--;
+    return f;
+}
+
+/* The second field, without spaces around it or inside its quotes. */
+static int label_field(struct parser *c, struct field *out)
+{
+    while (!at_line_end(c) && is_space(*c->p))
+        c->p++;
+    int r = 0;
+    if (!at_line_end(c) && *c->p == '"') {
+        c->p++;
+        r = quoted_field(c, c->unquoted[1], out);
+    } else {
+        *out = plain_field(c);
+    }
+    if (!r)
+        *out = trim(*out);
+    return r;
+}
+
 static int parse_label(struct parser *c, struct field f, uint32_t *out)
 {
-    while (f.len && (f.s[0] == ' ' || f.s[0] == '\t' || f.s[0] == '"'))
-        f.s++, f.len--;
-    while (f.len && (f.s[f.len - 1] == ' ' || f.s[f.len - 1] == '\t' || f.s[f.len - 1] == '"'))
-        f.len--;
     uint64_t v = 0;
     for (size_t i = 0; i < f.len; i++) {
         if (f.s[i] < '0' || f.s[i] > '9')
@@ -100,7 +136,7 @@ static int parse_label(struct parser *c, struct field f, uint32_t *out)
 
 static int is_heading(const struct parser *c, struct field path, struct field label)
 {
-    return c->line == 1 && label.len == 5 && !strncasecmp(label.s, "label", 5) && path.len == 4 &&
+    return c->record == 1 && label.len == 5 && !strncasecmp(label.s, "label", 5) && path.len == 4 &&
            !strncasecmp(path.s, "path", 4);
 }
 
@@ -126,41 +162,32 @@ static int add(struct parser *c, struct field path, uint32_t label)
     return 0;
 }
 
-/* One line, c->p at its first byte; afterwards at the first byte of the next. */
-static int parse_line(struct parser *c)
+/* One record, c->p at its first byte; afterwards at the first byte of the next. */
+static int parse_record(struct parser *c)
 {
-    uint64_t first_line = c->line;
     struct field path, label = {"", 0};
+    uint32_t value = 0;
     int r = 0, quoted = *c->p == '"';
+    c->record = c->line;
     if (quoted) {
         c->p++;
-        r = quoted_field(c, &path);
-        if (r)
-            return r;
-        if (c->p < c->end && *c->p == '\r' && (c->p + 1 == c->end || c->p[1] == '\n'))
-            c->p++;
+        r = quoted_field(c, c->unquoted[0], &path);
     } else {
         path = plain_field(c);
     }
-    if (c->p < c->end && *c->p == ',') {
+    int blank = !r && !quoted && at_line_end(c) && !trim(path).len;
+    if (!r && !at_line_end(c)) {
         c->p++;
-        label = plain_field(c);
-        if (c->p < c->end && *c->p == ',')
-            return refuse(c, "more than two fields (a comma in a path needs quotes)");
-    } else if (c->p < c->end && *c->p != '\n') {
-        return refuse(c, "a carriage return stands inside the line");
+        r = label_field(c, &label);
+        if (!r && !at_line_end(c))
+            r = refuse(c, "more than two fields (a comma in a path needs quotes)");
     }
-    uint32_t value = 0;
-    int blank = !quoted && !path.len && !label.len && c->p[-1] != ',';
-    if (!blank && !is_heading(c, path, label)) {
-        uint64_t last_line = c->line;
-        c->line = first_line;
+    if (!r && !blank && !is_heading(c, path, label)) {
         r = parse_label(c, label, &value);
         if (!r)
             r = add(c, path, value);
-        c->line = last_line;
     }
-    if (c->p < c->end)
+    if (!r && c->p < c->end)
         c->p++;
     c->line++;
     return r;
@@ -184,7 +211,7 @@ int mr_csv_list_parse(const char *text, size_t len, const char *base, const char
         c->p += 3;
     int r = 0;
     while (!r && c->p < c->end)
-        r = parse_line(c);
+        r = parse_record(c);
     free(c);
     if (!r && !out->n)
         r = mr_fail(err, -ENODATA, "%s: the list names no samples", list_name);

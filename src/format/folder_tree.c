@@ -166,6 +166,7 @@ int mr_folder_tree_load(const char *path, struct mr_entries *out, struct mr_erro
     w->out = out;
     w->err = err;
     w->len = 0;
+    w->path[0] = 0;
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
         n--;

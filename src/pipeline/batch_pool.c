@@ -6,8 +6,9 @@
  * big[]
  *
  * Slabs are touched when the pool is made: first touch is slow, and a measured loop must not pay
- * for it.  A big buffer stays with its slot for the next large file, unless it is so large that
- * keeping one in every slot would multiply: then it is freed when the batch comes back.
+ * for it.  For the same reason the memory of large files goes round: a batch that comes back leaves
+ * it as spare for whichever slot needs it next, except what is so large or so much that keeping it
+ * would be waste.
  *
  * Lock: pool->mu guards the free list, reference counts and a batch's notes.  It is not held while
  * memory is allocated or touched. */
@@ -24,6 +25,7 @@
 #define FILE_BUDGET ((size_t)256 << 20) /* all slabs together, unless slots became too small */
 #define SMALLEST    ((size_t)16 << 10)
 #define BIG_TO_KEEP ((size_t)4 << 20)
+#define MAX_SPARE   64
 
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after)
 {
@@ -35,12 +37,26 @@ void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after
         ;
 }
 
+static void free_big(struct mr_batch_pool *pool, struct mr_big_file *big)
+{
+    if (!big)
+        return;
+    mr_batch_pool_count(pool, big->buf.cap, 0);
+    mr_buffer_fini(&big->buf);
+    free(big);
+}
+
 static void pool_free(struct mr_batch_pool *pool)
 {
+    while (pool->spare) {
+        struct mr_big_file *big = pool->spare;
+        pool->spare = big->next;
+        free_big(pool, big);
+    }
     for (unsigned i = 0; pool->all && i < pool->n; i++) {
         struct mr_work_batch *b = &pool->all[i];
         for (unsigned s = 0; b->big && s < pool->batch; s++)
-            mr_buffer_fini(&b->big[s]);
+            free_big(pool, b->big[s]);
         mr_buffer_fini(&b->slab);
         free(b->big);
         free(b->bad);
@@ -85,13 +101,23 @@ static size_t file_slot_bytes(unsigned n, unsigned batch)
     return share > FILE_SLOT ? FILE_SLOT : share < SMALLEST ? SMALLEST : share;
 }
 
+/* The lock is held for a microsecond or two: spinning a little is cheaper than sleeping. */
+static void init_mutex(pthread_mutex_t *mu)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(mu, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
 int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_batch_pool **out,
                       struct mr_error *err)
 {
     struct mr_batch_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return mr_fail(err, -ENOMEM, "no memory");
-    pthread_mutex_init(&pool->mu, NULL);
+    init_mutex(&pool->mu);
     pthread_cond_init(&pool->work, NULL);
     pool->refs = 1;
     pool->n = n;
@@ -140,35 +166,70 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b)
     pool->free = b;
 }
 
+/* The spare memory that fits best: the smallest that is large enough, or else the largest. */
+static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
+{
+    struct mr_big_file **best = NULL;
+    pthread_mutex_lock(&pool->mu);
+    for (struct mr_big_file **at = &pool->spare; *at; at = &(*at)->next) {
+        size_t cap = (*at)->buf.cap, best_cap = best ? (*best)->buf.cap : 0;
+        int better = best_cap < size ? cap > best_cap : cap >= size && cap < best_cap;
+        if (!best || better)
+            best = at;
+    }
+    struct mr_big_file *big = best ? *best : NULL;
+    if (big) {
+        *best = big->next;
+        pool->n_spare--;
+    }
+    pthread_mutex_unlock(&pool->mu);
+    return big ? big : calloc(1, sizeof *big);
+}
+
 uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
                       size_t keep, size_t *cap)
 {
     struct mr_batch_pool *pool = b->pool;
-    uint8_t *small = b->slab.data + slot * pool->slot_bytes;
-    struct mr_buffer *big = &b->big[slot];
     if (size <= pool->slot_bytes) {
         *cap = pool->slot_bytes;
-        return small;
+        return b->slab.data + slot * pool->slot_bytes;
     }
-    size_t before = big->cap;
-    int carried = keep && from == big->data;
-    if (mr_buffer_reserve(big, size))
+    if (!b->big[slot])
+        b->big[slot] = take_spare(pool, size);
+    struct mr_big_file *big = b->big[slot];
+    if (!big)
         return NULL;
-    mr_batch_pool_count(pool, before, big->cap);
+    size_t before = big->buf.cap;
+    int carried = keep && from == big->buf.data;
+    if (mr_buffer_reserve(&big->buf, size))
+        return NULL;
+    mr_batch_pool_count(pool, before, big->buf.cap);
     if (keep && !carried)
-        memcpy(big->data, from, keep);
-    *cap = big->cap;
-    return big->data;
+        memcpy(big->buf.data, from, keep);
+    *cap = big->buf.cap;
+    return big->buf.data;
 }
 
-static void drop_huge_buffers(struct mr_work_batch *b)
+/* What large files used becomes spare, or is freed. */
+static void give_big_back(struct mr_work_batch *b)
 {
     struct mr_batch_pool *pool = b->pool;
-    for (unsigned s = 0; b->big && s < pool->batch; s++)
-        if (b->big[s].cap > BIG_TO_KEEP) {
-            mr_batch_pool_count(pool, b->big[s].cap, 0);
-            mr_buffer_fini(&b->big[s]);
+    for (unsigned s = 0; b->big && s < pool->batch; s++) {
+        struct mr_big_file *big = b->big[s];
+        if (!big)
+            continue;
+        b->big[s] = NULL;
+        pthread_mutex_lock(&pool->mu);
+        int keep = big->buf.cap <= BIG_TO_KEEP && pool->n_spare < MAX_SPARE;
+        if (keep) {
+            big->next = pool->spare;
+            pool->spare = big;
+            pool->n_spare++;
         }
+        pthread_mutex_unlock(&pool->mu);
+        if (!keep)
+            free_big(pool, big);
+    }
 }
 
 struct mr_batch *mr_batch_ref(struct mr_batch *pub)
@@ -183,12 +244,12 @@ void mr_batch_unref(struct mr_batch *pub)
     if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     struct mr_batch_pool *pool = b->pool;
-    drop_huge_buffers(b);
+    give_big_back(b);
     pthread_mutex_lock(&pool->mu);
     mr_batch_pool_give(pool, b);
     pool->n_out--;
     unsigned left = --pool->refs;
-    pthread_cond_broadcast(&pool->work);
+    pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->mu);
     if (!left)
         pool_free(pool);

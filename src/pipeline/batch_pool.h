@@ -20,17 +20,23 @@ struct mr_bad_note {
     const char *stage;
 };
 
+/* Memory for a file that does not fit into its slot. */
+struct mr_big_file {
+    struct mr_buffer buf;
+    struct mr_big_file *next;
+};
+
 struct mr_work_batch {
     struct mr_batch pub; /* first, so that a struct mr_batch * is one of these */
     struct mr_batch_pool *pool;
     atomic_uint refs;
-    atomic_uint claimed;  /* slots handed to workers; may run past pub.n */
-    atomic_uint finished; /* slots done */
-    uint64_t *index;      /* [batch] the samples that belong here, before substitution */
-    uint64_t *read_ns;    /* [batch] open to close */
+    _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, which may run past them */
+    atomic_uint finished;   /* slots done */
+    uint64_t *index;        /* [batch] the samples that belong here, before substitution */
+    uint64_t *read_ns;      /* [batch] open to close */
 
-    struct mr_buffer slab; /* the slots */
-    struct mr_buffer *big; /* [batch] for files larger than a slot; NULL with a map */
+    struct mr_buffer slab;    /* the slots */
+    struct mr_big_file **big; /* [batch] for files larger than a slot; NULL with a map */
 
     /* Guarded by pool->mu */
     int ready;
@@ -51,6 +57,8 @@ struct mr_batch_pool {
     unsigned refs; /* the pipeline and every batch that is out */
     unsigned n_out;
     struct mr_work_batch *free;
+    struct mr_big_file *spare; /* for the next large files */
+    unsigned n_spare;
 
     atomic_size_t memory, memory_peak; /* slabs, big buffers and the workers' file buffers */
     struct mr_work_batch *all;         /* [n] */

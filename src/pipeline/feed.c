@@ -3,8 +3,9 @@
  * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed
  * there, once for all slots, so the order may keep a state (a shuffle window).  Workers then claim
  * slots with one atomic increment each.  A worker that still holds a pointer to a batch which
- * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: the
- * fields are written before `claimed` is set back to 0 with release order.
+ * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: all
+ * other fields are written before `claim` is set anew with release order, and the number of slots
+ * is part of that word, so that count and limit always belong together.
  *
  * Shutdown: stopping is set, everybody is woken, workers leave after the sample they work on, and
  * whatever they did not claim is dropped with the pool. */
@@ -21,6 +22,7 @@
 #include <time.h>
 
 #define POLL_NS 50000000 /* how often should_stop is asked */
+#define SPIN_NS 20000    /* waits shorter than that are not worth going to sleep for */
 
 /* ---- workers' side ---- */
 
@@ -35,7 +37,7 @@ static int may_open(const struct mr_pipeline *p)
     if (!p->begun || p->next_open == p->n_seq)
         return 0;
     if (p->o.prefetch == MR_NONE)
-        return p->waiting && p->next_open == p->next_out;
+        return p->wanted && p->next_open == p->next_out;
     return p->next_open < p->next_out + p->window;
 }
 
@@ -52,12 +54,10 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     b->pub.n = mr_order_batch(&p->order, at.epoch, at.batch, b->index);
     atomic_store(&b->refs, 1);
     atomic_store(&b->finished, 0);
-    atomic_store_explicit(&b->claimed, 0, memory_order_release);
+    atomic_store_explicit(&b->claim, (uint64_t)b->pub.n << 32, memory_order_release);
     p->in_work[p->next_open % p->window] = b;
     p->next_open++;
     p->open = b;
-    if (p->n_idle)
-        pthread_cond_broadcast(&p->pool->work);
     return b;
 }
 
@@ -66,11 +66,18 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
     struct mr_work_batch *b = w->batch;
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
         return 0;
-    unsigned slot = atomic_fetch_add_explicit(&b->claimed, 1, memory_order_acq_rel);
-    if (slot >= b->pub.n)
+    uint64_t claim = atomic_fetch_add_explicit(&b->claim, 1, memory_order_acq_rel);
+    unsigned slot = (uint32_t)claim;
+    if (slot >= claim >> 32)
         return 0;
     *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
     return 1;
+}
+
+static int all_claimed(struct mr_work_batch *b)
+{
+    uint64_t claim = atomic_load(&b->claim);
+    return (uint32_t)claim >= claim >> 32;
 }
 
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
@@ -85,10 +92,14 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 result = -1;
                 break;
             }
-            if (!p->open || atomic_load(&p->open->claimed) >= p->open->pub.n)
+            if (!p->open || all_claimed(p->open))
                 p->open = open_next(p);
-            if (p->open)
+            if (p->open) {
+                /* There is more than one slot to fill: pass the word on. */
+                if (p->n_idle)
+                    pthread_cond_signal(&pool->work);
                 break;
+            }
             if (!block) {
                 result = 0;
                 break;
@@ -131,7 +142,8 @@ void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *dat
         return;
     pthread_mutex_lock(&p->pool->mu);
     b->ready = 1;
-    if (p->waiting && p->in_work[p->next_out % p->window] == b)
+    atomic_fetch_add(&p->n_filled, 1);
+    if (p->asleep && p->in_work[p->next_out % p->window] == b)
         pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -222,6 +234,8 @@ static int init_order(struct mr_pipeline *p, struct mr_error *err)
         __builtin_add_overflow(p->first, o->start.batch, &p->first))
         return mr_fail(err, -EOVERFLOW, "too many batches");
     p->n_seq = p->first < end ? end - p->first : 0;
+    if (o->batches && o->batches < p->n_seq)
+        p->n_seq = o->batches;
     return 0;
 }
 
@@ -278,6 +292,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (opts)
         p->o = *opts;
     fill_in_defaults(&p->o);
+    p->spare_cpu = p->o.threads < online_cpus();
     p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
                                                                           : &mr_threads_engine;
     int r = check(&p->o, err);
@@ -325,6 +340,19 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
+/* When batches come faster than a thread falls asleep and wakes up, watch for the next one instead.
+ * Tried only while waits are that short, which real samples never make them, and when the workers
+ * leave a CPU to spin on.  Lock held. */
+static void spin_until_ready(struct mr_pipeline *p)
+{
+    unsigned seen = atomic_load(&p->n_filled);
+    pthread_mutex_unlock(&p->pool->mu);
+    uint64_t until = mr_clock_ns() + SPIN_NS;
+    while (atomic_load(&p->n_filled) == seen && mr_clock_ns() < until)
+        ;
+    pthread_mutex_lock(&p->pool->mu);
+}
+
 static void wait_until_ready(struct mr_pipeline *p)
 {
     struct timespec until;
@@ -346,6 +374,11 @@ static void wait_until_ready(struct mr_pipeline *p)
         mr_fail(&p->error, -ECANCELED, "interrupted");
 }
 
+static int is_ready(const struct mr_pipeline *p)
+{
+    return p->next_out < p->next_open && p->in_work[p->next_out % p->window]->ready;
+}
+
 /* Wait for the next batch in order and take it out of the window. */
 static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
 {
@@ -355,13 +388,16 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         pthread_mutex_unlock(&pool->mu);
         return -EBUSY;
     }
-    p->begun = p->waiting = 1;
-    struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
+    p->begun = p->wanted = 1;
     if (p->n_idle && may_open(p))
-        pthread_cond_broadcast(&pool->work);
-    while (!p->error.code && !(p->next_out < p->next_open && (*place)->ready))
+        pthread_cond_signal(&pool->work);
+    if (!is_ready(p) && p->last_wait_ns < SPIN_NS && p->spare_cpu)
+        spin_until_ready(p);
+    p->asleep = 1;
+    while (!p->error.code && !is_ready(p))
         wait_until_ready(p);
-    p->waiting = 0;
+    p->asleep = p->wanted = 0;
+    struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
     int r = p->error.code;
     if (!r) {
         *out = *place;
@@ -370,7 +406,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         pool->n_out++;
         pool->refs++;
         if (p->n_idle && may_open(p))
-            pthread_cond_broadcast(&pool->work);
+            pthread_cond_signal(&pool->work);
     }
     pthread_mutex_unlock(&pool->mu);
     return r;
@@ -412,7 +448,8 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         pthread_mutex_unlock(&p->pool->mu);
         return r;
     }
-    count_batch(p, b, mr_clock_ns() - start);
+    p->last_wait_ns = mr_clock_ns() - start;
+    count_batch(p, b, p->last_wait_ns);
     p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
     *out = &b->pub;
     return 1;
@@ -426,6 +463,16 @@ void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out)
 uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p)
 {
     return p->order.n_batches;
+}
+
+uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p)
+{
+    /* Only an epoch's last batch may be short. */
+    uint64_t n_batches = p->order.n_batches, batch = p->o.batch;
+    uint64_t missing =
+        n_batches * batch > p->order.n_shard ? n_batches * batch - p->order.n_shard : 0;
+    uint64_t n_ends = (p->first + p->n_seq) / n_batches - p->first / n_batches;
+    return p->n_seq * batch - n_ends * missing;
 }
 
 static struct mr_latency latency(const struct mr_histogram *h)

@@ -38,15 +38,18 @@ struct mr_pipeline {
     uint64_t first;  /* ordinal of sequence 0, counted over all epochs */
     uint64_t n_seq;  /* sequences in all */
     uint64_t window; /* batches begun and not yet delivered, at the most */
+    int spare_cpu;   /* more CPUs than workers */
     pthread_cond_t ready;
     atomic_int stopping;
+    atomic_uint n_filled; /* batches finished so far; watched by a consumer that spins */
 
     /* Guarded by pool->mu */
     struct mr_order order;
     uint64_t next_open, next_out;
     struct mr_work_batch *open;     /* has unclaimed slots, or NULL */
     struct mr_work_batch **in_work; /* [window], by sequence % window */
-    int begun, waiting;
+    int begun;
+    int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
     unsigned n_idle;    /* workers that wait for work */
     unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;
@@ -61,6 +64,7 @@ struct mr_pipeline {
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;
     uint64_t n_bad;
+    uint64_t last_wait_ns; /* how long the last batch was waited for */
 };
 
 /* One slot to be filled. */

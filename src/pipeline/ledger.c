@@ -67,7 +67,7 @@ static enum reason reason_of(const char *stage, int code)
 
 int mr_ledger_is_ours(int code)
 {
-    return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EAGAIN;
 }
 
 static int append(struct mr_work_batch *b, struct mr_bad_note note)
@@ -176,9 +176,10 @@ static int fail_with(struct mr_pipeline *p, const struct mr_work_batch *b, int c
 int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
 {
     /* The batch is finished, so its workers are through with it and no lock is needed. */
-    if (!b->n_bad)
-        return b->failed ? mr_fail(&p->error, b->failed, "no memory to note a bad sample") : 0;
-    qsort(b->bad, b->n_bad, sizeof *b->bad, by_slot);
+    if (!b->n_bad && !b->failed)
+        return 0;
+    if (b->n_bad)
+        qsort(b->bad, b->n_bad, sizeof *b->bad, by_slot);
     const struct mr_bad_note *culprit = NULL;
     for (unsigned i = 0; i < b->n_bad; i++) {
         const struct mr_bad_note *note = &b->bad[i];
@@ -192,9 +193,11 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
         if (last && !filled && !culprit)
             culprit = note;
     }
-    if (b->failed && culprit && mr_ledger_is_ours(b->failed))
+    if (b->failed && !culprit) /* the slot's own note is what could not be kept */
+        return mr_fail(&p->error, b->failed, "no memory to note a bad sample");
+    if (b->failed && mr_ledger_is_ours(b->failed))
         return fail_with(p, b, b->failed, culprit, "cannot go on at ");
-    if (b->failed && culprit)
+    if (b->failed)
         return fail_with(p, b, b->failed, culprit,
                          p->o.on_error_policy == MR_ON_ERROR_FAIL
                              ? "bad sample "

@@ -8,7 +8,7 @@
  * thousand gets there, and by then the error budget has spoken. */
 #define MR_MAX_ATTEMPTS 64
 
-/* Errors that say nothing about the sample: no descriptors, no memory. */
+/* Errors that say nothing about the sample: no descriptors, no memory, no kernel worker. */
 int mr_ledger_is_ours(int code);
 
 /* Worker: note the failure and choose a substitute.  0 = try t->index now; -errno = the slot is

@@ -16,7 +16,8 @@ struct mr_filesystem {
     enum mr_fs_kind kind;
     uint64_t magic;
     unsigned dev_major, dev_minor; /* of the block device, when kind is MR_FS_BLOCK */
-    int lower_cache;               /* a loop device whose backing file is cached below */
+    int lower_cache; /* something below may hold a cache of its own: a loop device without direct
+                      * I/O, or whatever an overlay stands on when that is no disk */
 };
 
 int mr_filesystem_of(int fd, struct mr_filesystem *out);

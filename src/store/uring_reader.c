@@ -33,6 +33,9 @@
 
 enum part { PART_OPEN, PART_READ, PART_CLOSE, N_PARTS };
 
+/* So many times "not now" are enough. */
+#define MAX_RETRIES 1000
+
 /* One read may ask for this much; the kernel cuts larger ones anyway. */
 #define MAX_READ 0x7ffff000u
 
@@ -148,6 +151,13 @@ int mr_uring_reader_submit(struct mr_uring_reader *r)
     return n < 0 && n != -EAGAIN && n != -EBUSY ? n : 0;
 }
 
+/* Codes that say "not now".  A signal in the wrong moment keeps the kernel from starting a worker,
+ * and it cancels the request; nobody else cancels requests of ours. */
+static int is_passing(int code)
+{
+    return code == -EINTR || code == -EAGAIN || code == -ECANCELED;
+}
+
 static int fail(struct mr_uring_op *op, const char *stage, int code)
 {
     op->stage = stage;
@@ -157,13 +167,14 @@ static int fail(struct mr_uring_op *op, const char *stage, int code)
 /* All three parts are through: what came of the file?  Returns op->result, or 2 = read on. */
 static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
+    int result = op->open_res < 0 ? op->open_res : op->read_res;
+    const char *stage = op->open_res < 0 || result == -EISDIR ? "open" : "read";
+    if (result < 0 && !is_passing(result))
+        return fail(op, stage, result);
+    if (result < 0 && ++op->n_retries > MAX_RETRIES)
+        return fail(op, stage, -EAGAIN);
     if (op->open_res < 0)
-        return op->open_res == -EINTR || op->open_res == -EAGAIN ? 2
-                                                                 : fail(op, "open", op->open_res);
-    if (op->read_res < 0 && op->read_res != -EINTR && op->read_res != -EAGAIN) {
-        int code = op->read_res;
-        return fail(op, code == -EISDIR ? "open" : "read", code);
-    }
+        return 2;
     struct statx st;
     if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE, &st))
         return fail(op, "open", -errno);

@@ -26,7 +26,7 @@ struct mr_uring_op {
     const char *stage; /* when result < 0: "open" or "read" */
 
     /* Private */
-    unsigned slot, n_pending;
+    unsigned slot, n_pending, n_retries;
     int open_res, read_res;
 };
 

@@ -8,8 +8,8 @@
 
 struct stat;
 
-/* Open a file of 1 .. max bytes: its descriptor and *size.  -EISDIR, -EINVAL (a device, pipe or
- * socket), -ENODATA (empty), -EFBIG, or what open says. */
+/* Open a file of 1 .. max bytes: its descriptor and *size.  -EISDIR, -EINVAL (a device or pipe),
+ * -ENODATA (empty), -EFBIG, or what open says (-ENXIO for a socket). */
 int mr_whole_file_open(const char *path, uint64_t max, size_t *size);
 /* Read its `size` bytes and close it in any case.  -ENODATA: it shrank meanwhile. */
 int mr_whole_file_fill(int fd, void *buf, size_t size);

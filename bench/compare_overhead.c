@@ -1,0 +1,97 @@
+/* compare_overhead.c - what the pipeline itself costs: a map that does nothing, no I/O.
+ *
+ *     compare_overhead [ROUNDS]
+ *
+ * Prints CPU time per sample (all threads, user and system) for 10^4 to 10^7 samples, and the rate
+ * of the keyed permutation. */
+#include "clock.h"
+#include "permutation.h"
+
+#include <millrace/pipeline.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int do_nothing(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    (void)ctx;
+    (void)in;
+    (void)slot;
+    return 0;
+}
+
+/* CPU nanoseconds per sample. */
+static double cpu_per_sample(uint64_t n, unsigned threads)
+{
+    struct mr_dataset *d;
+    struct mr_pipeline *p;
+    struct mr_batch *b;
+    struct mr_pipeline_opts o = {.threads = threads,
+                                 .map = do_nothing,
+                                 .map_bytes = 64,
+                                 .map_without_bytes = 1,
+                                 .keep_last = 1,
+                                 .start_on_next = 1};
+    if (mr_dataset_range(n, &d) || mr_pipeline_open(d, &o, &p, NULL))
+        return -1;
+    uint64_t cpu = mr_clock_process_cpu_ns();
+    while (mr_pipeline_next(p, &b) == 1)
+        mr_batch_unref(b);
+    cpu = mr_clock_process_cpu_ns() - cpu;
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+    return (double)cpu / (double)n;
+}
+
+static void report_overhead(unsigned rounds)
+{
+    static const uint64_t sizes[] = {10000, 100000, 1000000, 10000000};
+    for (unsigned threads = 1; threads <= 2; threads++)
+        for (unsigned i = 0; i < 4; i++) {
+            double v[99];
+            for (unsigned k = 0; k < rounds; k++)
+                v[k] = cpu_per_sample(sizes[i], threads);
+            qsort(v, rounds, sizeof *v, by_value);
+            printf(
+                "%u thread%s, %8llu samples: %.0f ns of CPU per sample (%.0f..%.0f), %u rounds\n",
+                threads, threads > 1 ? "s" : " ", (unsigned long long)sizes[i], v[rounds / 2],
+                v[rounds / 4], v[rounds - 1 - rounds / 4], rounds);
+        }
+}
+
+static void report_permutation(unsigned rounds)
+{
+    enum { N = 4000000 };
+    static const uint64_t sizes[] = {1000, 1281167, 1000000000};
+    for (unsigned i = 0; i < 3; i++) {
+        struct mr_permutation perm;
+        double v[99];
+        uint64_t sum = 0;
+        mr_permutation_init(&perm, sizes[i], 1);
+        for (unsigned k = 0; k < rounds; k++) {
+            uint64_t start = mr_clock_ns();
+            for (uint64_t j = 0; j < N; j++)
+                sum += mr_permutation_at(&perm, j % sizes[i]);
+            v[k] = N / ((double)(mr_clock_ns() - start) / 1e9);
+        }
+        qsort(v, rounds, sizeof *v, by_value);
+        printf("permutation of %10llu: %.1f million indices/s (%.1f..%.1f), checksum %llx\n",
+               (unsigned long long)sizes[i], v[rounds / 2] / 1e6, v[rounds / 4] / 1e6,
+               v[rounds - 1 - rounds / 4] / 1e6, (unsigned long long)sum);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 9;
+    rounds = rounds < 1 ? 1 : rounds > 99 ? 99 : rounds;
+    report_overhead(rounds);
+    report_permutation(rounds);
+    return 0;
+}

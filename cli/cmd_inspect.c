@@ -1,0 +1,124 @@
+/* cmd_inspect.c - `millrace inspect`: what a data set is. */
+#include "commands.h"
+
+#include "errtext.h"
+#include "output.h"
+#include "survey.h"
+#include "terminal.h"
+
+#include <errno.h>
+
+#define BROKEN_TO_SHOW 20
+
+struct show {
+    struct mr_json *broken;
+    unsigned n;
+    int quiet;
+};
+
+static void on_broken(void *ctx, const char *path, const char *reason)
+{
+    struct show *s = ctx;
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "path", mr_json_string(path));
+    mr_json_set(o, "reason", mr_json_string(reason));
+    mr_json_append(s->broken, o);
+    if (s->n++ < BROKEN_TO_SHOW && !s->quiet) {
+        progress_clear();
+        printf("broken: %s: %s\n", path, reason);
+    }
+}
+
+static void on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    progress_show("inspecting", done, total);
+}
+
+static void print_histogram(const struct mr_survey *s)
+{
+    uint64_t most = 1;
+    char edge[32];
+    for (unsigned i = 0; i < MR_SURVEY_BINS; i++)
+        most = s->bin[i] > most ? s->bin[i] : most;
+    printf("file sizes\n");
+    for (unsigned i = 0; i < MR_SURVEY_BINS; i++) {
+        if (!s->bin[i])
+            continue;
+        if (i >= 10)
+            snprintf(edge, sizeof edge, "%llu %ciB", 1ull << (i % 10), "KMGT"[i / 10 - 1]);
+        else
+            snprintf(edge, sizeof edge, "%llu B", 1ull << i);
+        printf("  up to %8s %9llu  ", edge, (unsigned long long)s->bin[i]);
+        for (uint64_t k = 0; k < (s->bin[i] * 50 + most - 1) / most; k++)
+            putchar('#');
+        putchar('\n');
+    }
+}
+
+static void print(const char *path, const struct mr_survey *s, const struct mr_dataset *d)
+{
+    char a[32], b[32], c[32];
+    int64_t cached = mr_cache_sweep_cached(&s->cache);
+    printf("%s: data set, %llu samples, %u class%s", path, (unsigned long long)s->samples,
+           s->classes, s->classes == 1 ? "" : "es");
+    if (s->classes > 1)
+        printf(" of %llu to %llu", (unsigned long long)s->smallest_class,
+               (unsigned long long)s->largest_class);
+    if (mr_dataset_class_name(d, 0))
+        printf(" (0 = %s)", mr_dataset_class_name(d, 0));
+    printf("\n%llu usable files, %s; median %s, p10 %s, ", (unsigned long long)s->files,
+           human_bytes((double)s->bytes, a, sizeof a), human_bytes((double)s->p50, b, sizeof b),
+           human_bytes((double)s->p10, c, sizeof c));
+    printf("p90 %s, largest %s\n", human_bytes((double)s->p90, a, sizeof a),
+           human_bytes((double)s->largest, b, sizeof b));
+    if (cached < 0)
+        printf("cached: cannot be known (files of another owner)\n");
+    else
+        printf("cached: %s (%.0f%%)\n", human_bytes((double)cached, a, sizeof a),
+               s->bytes ? 100.0 * (double)cached / (double)s->bytes : 0);
+    printf("broken: %llu%s\n", (unsigned long long)s->n_broken,
+           s->checked ? "" : " (by size and type; --check reads every file)");
+    print_histogram(s);
+    if (s->partial)
+        printf("interrupted: this is a part of the data set\n");
+}
+
+int command_inspect(const struct options *o)
+{
+    struct mr_error err = {0};
+    struct mr_dataset *d;
+    struct mr_survey s;
+    struct output out;
+    if (mr_dataset_open(o->paths[0], &d, &err)) {
+        fprintf(stderr, "millrace inspect: %s\n", err.text);
+        return 1;
+    }
+    struct show show = {.broken = mr_json_array()};
+    struct mr_survey_opts opts = {o->check, on_broken, on_progress, terminal_interrupted, &show};
+    int status = output_open(o, &out);
+    show.quiet = out.quiet;
+    int r = status ? 0 : mr_survey_run(d, &opts, &s);
+    progress_clear();
+    if (r && r != -ECANCELED) {
+        fprintf(stderr, "millrace inspect: %s\n", mr_errno_text(r));
+        status = 1;
+    }
+    if (!status) {
+        struct mr_json *results = mr_json_array(), *result = mr_survey_json(&s);
+        if (show.n > BROKEN_TO_SHOW && !out.quiet)
+            printf("broken: %u more\n", show.n - BROKEN_TO_SHOW);
+        if (!out.quiet)
+            print(o->paths[0], &s, d);
+        mr_json_set(result, "path", mr_json_string(o->paths[0]));
+        mr_json_set(result, "broken_files", show.broken);
+        mr_json_append(results, result);
+        status = output_json(&out, o, o->paths[0], results);
+        if (r == -ECANCELED)
+            status = 130;
+    } else {
+        mr_json_free(show.broken);
+    }
+    mr_dataset_unref(d);
+    return status;
+}

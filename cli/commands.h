@@ -1,0 +1,11 @@
+/* commands.h - one function a command: the process's exit status. */
+#ifndef MR_COMMANDS_H
+#define MR_COMMANDS_H
+
+#include "options.h"
+
+int command_bench(const struct options *o);
+int command_evict(const struct options *o);
+int command_inspect(const struct options *o);
+
+#endif

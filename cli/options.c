@@ -1,0 +1,272 @@
+/* options.c - the table of commands and options, and the parser that walks it.
+ *
+ * A new option is one row (and a field in struct options).  Everything a user sees of it comes from
+ * here: the parser below, and help.c, which prints --help, the man page and the completion. */
+#include "options.h"
+
+#include "values.h"
+
+#include <string.h>
+
+#define BENCH   (1u << CMD_BENCH)
+#define EVICT   (1u << CMD_EVICT)
+#define INSPECT (1u << CMD_INSPECT)
+#define INPUT   BENCH /* commands that feed from a data set */
+#define EVERY   (BENCH | EVICT | INSPECT)
+
+const struct command_row command_table[N_COMMANDS] = {
+    [CMD_BENCH] =
+        {"bench", "", "measure how fast samples arrive",
+         "Draws batches from a data set as fast as they come, several times, and prints "
+         "the median rate. A list of thread counts is a sweep. The first run is a warm-up "
+         "and left out. Rate = images / (first call to last batch).",
+         0, 0},
+    [CMD_EVICT] =
+        {"evict", "PATH...", "drop files from the page cache and prove it",
+         "Takes files, and all files below folders, out of the page cache, and asks the "
+         "kernel afterwards whether they are gone. \"Unproven\" means that it cannot or will "
+         "not tell: files of other owners, FUSE, network file systems, loop devices "
+         "that cache. Files in memory (tmpfs), and those that somebody keeps mapped, "
+         "stay cached: that is a failure.",
+         1, -1},
+    [CMD_INSPECT] = {"inspect", "PATH", "say what a data set is",
+                     "Counts samples and classes of a folder or list, shows the distribution of "
+                     "file sizes, how much of it is cached, and which files cannot be used.",
+                     1, 1},
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+const struct option_row option_table[] = {
+    {"data", "DIR", NULL, INPUT, FIELD(data), value_string, NULL,
+     "a folder with one sub-folder per class (or --list)"},
+    {"list", "FILE.csv", NULL, INPUT, FIELD(list), value_string, NULL,
+     "a list of samples, one 'path,label' a line, paths relative to the list's folder"},
+    {"map", "KIND", "read", BENCH, FIELD(map), value_map, "read",
+     "what is done with a sample: 'read' delivers the file's bytes"},
+    {"shuffle", "ORDER", "global", INPUT, FIELD(shuffle), value_shuffle, "global|window:1024|none",
+     "global: a new permutation of all samples in every epoch; window:N: drawn from a buffer of N; "
+     "none: as listed"},
+    {"seed", "N", "1", INPUT, FIELD(seed), value_u64, NULL, "same seed, same batches"},
+    {"epochs", "N", "1", INPUT, FIELD(epochs), value_positive, NULL, "passes over the data set"},
+    {"shard", "R/W", "0/1", INPUT, FIELD(shard), value_shard, NULL,
+     "take part R (from 0) of W; shards do not overlap and lose nothing"},
+    {"keep-last", NULL, NULL, INPUT, FIELD(keep_last), value_flag, NULL,
+     "deliver an epoch's last, short batch too"},
+    {"engine", "NAME", "threads", INPUT, FIELD(engine), value_engine, "threads|uring",
+     "threads: each reads one file at a time; uring: many reads under way by io_uring"},
+    {"threads", "N[,N...]", NULL, INPUT, FIELD(threads), value_threads, NULL,
+     "worker threads (default: one per CPU); bench takes a list and sweeps over it"},
+    {"io-depth", "N", "32", INPUT, FIELD(io_depth), value_positive, NULL,
+     "reads under way at once in all, uring engine"},
+    {"batch", "N", "64", INPUT, FIELD(batch), value_positive, NULL, "samples in a batch"},
+    {"batches", "N", NULL, BENCH, FIELD(batches), value_u64, NULL,
+     "batches in a run (default: all of the epochs)"},
+    {"prefetch", "N", "1", INPUT, FIELD(prefetch), value_unsigned, NULL,
+     "finished batches kept ready; 0: a batch is begun only when it is asked for"},
+    {"on-error", "WHAT", "skip", INPUT, FIELD(on_error), value_on_error, "skip|fail",
+     "a bad sample is replaced and noted, or ends the run"},
+    {"max-errors", "N or N%", "10%", INPUT, FIELD(max_errors), value_budget, NULL,
+     "bad samples that are put up with before the run ends"},
+    {"ledger", "FILE", NULL, INPUT, FIELD(ledger), value_string, NULL,
+     "write every bad sample, the reason and its substitute as CSV"},
+    {"max-file-bytes", "SIZE", "64M", INPUT, FIELD(max_file_bytes), value_size, NULL,
+     "larger files are bad samples"},
+    {"cold", NULL, NULL, INPUT, FIELD(cold), value_flag, NULL,
+     "evict the data set's files before every run, and say whether that is proven"},
+    {"warm", NULL, NULL, INPUT, FIELD(warm), value_flag, NULL,
+     "read everything once before the first run"},
+    {"drop-caches", NULL, NULL, INPUT, FIELD(drop_caches), value_flag, NULL,
+     "as --cold, and drop the whole system's caches, metadata included (root)"},
+    {"runs", "N", "6", BENCH, FIELD(runs), value_positive, NULL,
+     "runs; the first is left out when there are several"},
+    {"hash", NULL, NULL, BENCH, FIELD(hash), value_flag, NULL,
+     "in an extra pass, hash all batches in order: equal for any threads, engine and prefetch"},
+    {"check", NULL, NULL, INSPECT, FIELD(check), value_flag, NULL,
+     "read every file to its end, not only its size"},
+    {"json", "FILE", NULL, EVERY, FIELD(json), value_string, NULL,
+     "write the result as JSON; '-' is standard output, and then nothing else goes there"},
+    {"help", NULL, NULL, EVERY, FIELD(help), value_flag, NULL, "this text"},
+};
+
+const unsigned n_option_rows = sizeof option_table / sizeof *option_table;
+
+/* Edits that turn a into b; for b of up to 31 characters, more distant otherwise. */
+static unsigned distance(const char *a, const char *b)
+{
+    size_t m = strlen(a), n = strlen(b);
+    unsigned row[32];
+    if (n > 31)
+        return 99;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= m; i++) {
+        unsigned corner = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= n; j++) {
+            unsigned change = corner + (a[i - 1] != b[j - 1]);
+            unsigned drop = row[j] + 1, insert = row[j - 1] + 1;
+            corner = row[j];
+            row[j] = change < drop ? change : drop;
+            row[j] = row[j] < insert ? row[j] : insert;
+        }
+    }
+    return row[n];
+}
+
+/* As many wrong letters as may still be a slip; two letters that changed places count as two. */
+static unsigned slips(const char *name)
+{
+    size_t n = strlen(name);
+    return n < 3 ? 0 : n < 4 ? 1 : n < 6 ? 2 : 3;
+}
+
+static const char *nearest_command(const char *name)
+{
+    const char *best = NULL;
+    unsigned best_distance = slips(name) + 1;
+    for (unsigned c = 0; c < N_COMMANDS; c++) {
+        unsigned d = distance(name, command_table[c].name);
+        if (d < best_distance) {
+            best_distance = d;
+            best = command_table[c].name;
+        }
+    }
+    return best;
+}
+
+static const struct option_row *nearest_option(const char *name, enum command c)
+{
+    const struct option_row *best = NULL;
+    unsigned best_distance = slips(name) + 1;
+    for (unsigned i = 0; i < n_option_rows; i++) {
+        unsigned d = distance(name, option_table[i].name);
+        if (option_table[i].commands & 1u << c && d < best_distance) {
+            best_distance = d;
+            best = &option_table[i];
+        }
+    }
+    return best;
+}
+
+static enum command find_command(const char *name)
+{
+    for (unsigned c = 0; c < N_COMMANDS; c++)
+        if (!strcmp(name, command_table[c].name))
+            return (enum command)c;
+    return CMD_NONE;
+}
+
+/* `name` of `len` characters among the options of command c. */
+static const struct option_row *find_option(const char *name, size_t len, enum command c)
+{
+    for (unsigned i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_table[i];
+        if (row->commands & 1u << c && !strncmp(row->name, name, len) && !row->name[len])
+            return row;
+    }
+    return NULL;
+}
+
+static int unknown_option(const char *arg, size_t len, enum command c)
+{
+    char name[64] = "";
+    if (len < sizeof name)
+        memcpy(name, arg, len);
+    const struct option_row *near = nearest_option(name, c);
+    fprintf(stderr, "millrace %s: there is no option --%.*s", command_table[c].name, (int)len, arg);
+    if (near)
+        fprintf(stderr, "; did you mean --%s?", near->name);
+    fprintf(stderr, "\nTry 'millrace %s --help'.\n", command_table[c].name);
+    return 2;
+}
+
+static int bad_value(const struct option_row *row, const char *value)
+{
+    fprintf(stderr, "millrace: --%s: '%s' is not %s%s\n", row->name, value,
+            row->choices ? "one of " : "a valid ", row->choices ? row->choices : row->arg);
+    if (row->value)
+        fprintf(stderr, "The default is %s: %s.\n", row->value, row->help);
+    else
+        fprintf(stderr, "It takes %s: %s.\n", row->arg, row->help);
+    return 2;
+}
+
+static int set_option(const struct option_row *row, const char *value, struct options *o)
+{
+    return row->parse(value, (char *)o + row->offset) ? bad_value(row, value) : 0;
+}
+
+static void set_defaults(struct options *o)
+{
+    for (unsigned i = 0; i < n_option_rows; i++)
+        if (option_table[i].value)
+            option_table[i].parse(option_table[i].value, (char *)o + option_table[i].offset);
+}
+
+static int parse_option(int argc, char **argv, int *at, struct options *o)
+{
+    const char *arg = argv[*at] + 2, *equals = strchr(arg, '=');
+    size_t len = equals ? (size_t)(equals - arg) : strlen(arg);
+    const struct option_row *row = find_option(arg, len, o->command);
+    if (!row)
+        return unknown_option(arg, len, o->command);
+    if (!row->arg && equals) {
+        fprintf(stderr, "millrace: --%s takes no argument\n", row->name);
+        return 2;
+    }
+    const char *value = !row->arg ? "" : equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+    if (!value) {
+        fprintf(stderr, "millrace: --%s needs an argument: %s\n", row->name, row->arg);
+        return 2;
+    }
+    return set_option(row, value, o);
+}
+
+static int check_operands(const struct options *o)
+{
+    const struct command_row *c = &command_table[o->command];
+    if (o->help ||
+        (o->n_paths >= c->min_operands && (c->max_operands < 0 || o->n_paths <= c->max_operands)))
+        return 0;
+    if (!c->max_operands)
+        fprintf(stderr,
+                "millrace %s: '%s' is not expected (a data set is named by --data or --list)\n",
+                c->name, o->paths[0]);
+    else
+        fprintf(stderr, "millrace %s: expects %s\n", c->name, c->operands);
+    fprintf(stderr, "Try 'millrace %s --help'.\n", c->name);
+    return 2;
+}
+
+int options_parse(int argc, char **argv, struct options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->command = find_command(argv[1]);
+    if (o->command == CMD_NONE) {
+        const char *near = nearest_command(argv[1]);
+        fprintf(stderr, "millrace: there is no command '%s'", argv[1]);
+        if (near)
+            fprintf(stderr, "; did you mean '%s'?", near);
+        fprintf(stderr, "\nTry 'millrace --help'.\n");
+        return 2;
+    }
+    set_defaults(o);
+    /* Operands are gathered at the front of argv, in place. */
+    o->paths = argv + 2;
+    int only_operands = 0, r = 0;
+    for (int i = 2; !r && i < argc; i++) {
+        if (!only_operands && !strcmp(argv[i], "--"))
+            only_operands = 1;
+        else if (!only_operands && !strcmp(argv[i], "-h"))
+            o->help = 1;
+        else if (!only_operands && !strncmp(argv[i], "--", 2))
+            r = parse_option(argc, argv, &i, o);
+        else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
+            fprintf(stderr, "millrace: options begin with two dashes: -%s\n", argv[i]);
+            r = 2;
+        } else
+            o->paths[o->n_paths++] = argv[i];
+    }
+    return r ? r : check_operands(o);
+}

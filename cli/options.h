@@ -1,0 +1,97 @@
+/* options.h - the command line: one table that yields parsing, --help, the man page, completion and
+ * "did you mean". */
+#ifndef MR_OPTIONS_H
+#define MR_OPTIONS_H
+
+#include <millrace/pipeline.h>
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum command {
+    CMD_BENCH,
+    CMD_EVICT,
+    CMD_INSPECT,
+    N_COMMANDS,
+    CMD_NONE = N_COMMANDS,
+};
+
+#define MAX_THREAD_SWEEP 32
+
+struct unsigned_list {
+    unsigned n, value[MAX_THREAD_SWEEP];
+};
+
+struct shuffle_choice {
+    enum mr_shuffle kind;
+    unsigned window;
+};
+
+struct shard_choice {
+    unsigned rank, world;
+};
+
+struct error_budget {
+    double share;
+    uint64_t count;
+};
+
+/* What was asked for.  options_parse fills in the defaults. */
+struct options {
+    enum command command;
+    const char *list, *data;
+    unsigned map;
+    struct shuffle_choice shuffle;
+    uint64_t seed;
+    unsigned epochs;
+    struct shard_choice shard;
+    int keep_last;
+    unsigned engine;
+    struct unsigned_list threads;
+    unsigned io_depth, batch, prefetch;
+    uint64_t batches;
+    unsigned on_error;
+    struct error_budget max_errors;
+    const char *ledger;
+    uint64_t max_file_bytes;
+    int cold, warm, drop_caches;
+    unsigned runs;
+    int hash;
+    int check;
+    const char *json;
+    int help;
+    char **paths; /* operands */
+    int n_paths;
+};
+
+/* How an option's argument is understood. */
+struct option_row {
+    const char *name;  /* without the dashes */
+    const char *arg;   /* what --help calls the argument; NULL for a flag */
+    const char *value; /* the default, as it would be typed; NULL: none */
+    unsigned commands; /* bit mask of 1 << enum command */
+    size_t offset;     /* of the field in struct options */
+    int (*parse)(const char *text, void *field);
+    const char *choices; /* "read|decode" for completion and errors; NULL */
+    const char *help;
+};
+
+struct command_row {
+    const char *name, *operands, *summary, *details;
+    int min_operands, max_operands; /* max -1: any number */
+};
+
+extern const struct command_row command_table[N_COMMANDS];
+extern const struct option_row option_table[];
+extern const unsigned n_option_rows;
+
+/* 0, or 2 with a message on stderr that says what is wrong and what would be right. */
+int options_parse(int argc, char **argv, struct options *out);
+
+/* help.c */
+void help_overview(FILE *to);
+void help_command(FILE *to, enum command c);
+void help_man_page(FILE *to);
+void help_bash_completion(FILE *to);
+
+#endif

@@ -1,0 +1,31 @@
+/* output.h - where a command's result goes. */
+#ifndef MR_OUTPUT_H
+#define MR_OUTPUT_H
+
+#include "json.h"
+#include "options.h"
+
+struct output {
+    const char *path; /* of the JSON, NULL: none */
+    int fd;           /* of the JSON, -1: none */
+    int quiet;        /* the JSON goes to standard output, and nothing else does */
+};
+
+/* At the start of the program: a standard stream that is closed stays unusable and never becomes
+ * some file of ours, and a reader that goes away is an error like any other, not the end. */
+void output_begin(void);
+/* At its end: `status`, or 1 with a message when standard output could not be written. */
+int output_end(int status);
+
+/* Create the JSON file now, so that a wrong path is known before the work.  0 or 1 with a message.
+ */
+int output_open(const struct options *o, struct output *out);
+/* Write {"command", "version", "environment", "results"} and close.  Takes `results`.
+ * `storage` is a path whose file system goes into the environment.  0 or 1 with a message. */
+int output_json(struct output *out, const struct options *o, const char *storage,
+                struct mr_json *results);
+
+/* "12.3 MB" and the like, 10^6-based. */
+const char *human_bytes(double bytes, char *buf, size_t cap);
+
+#endif

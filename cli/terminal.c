@@ -1,0 +1,85 @@
+/* terminal.c - see terminal.h.  The program has one terminal, so its state is here, in one place;
+ * the signal handler only sets a flag. */
+#include "terminal.h"
+
+#include "clock.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REDRAW_NS 100000000
+#define BAR       30
+
+static volatile sig_atomic_t n_signals;
+
+static struct {
+    char what[64];
+    uint64_t start_ns, drawn_ns;
+    int shown;
+} bar;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    if (++n_signals > 1)
+        _exit(130);
+}
+
+void terminal_catch_signals(void)
+{
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+}
+
+int terminal_interrupted(void *unused)
+{
+    (void)unused;
+    return n_signals != 0;
+}
+
+static void draw(uint64_t done, uint64_t total, uint64_t now)
+{
+    char line[BAR + 1];
+    unsigned filled = total ? (unsigned)(done * BAR / total) : 0;
+    memset(line, '.', BAR);
+    memset(line, '#', filled > BAR ? BAR : filled);
+    line[BAR] = 0;
+    double elapsed = (double)(now - bar.start_ns) / 1e9;
+    if (total)
+        fprintf(stderr, "\r\033[K%s [%s] %3.0f%%", bar.what, line,
+                100.0 * (double)done / (double)total);
+    else
+        fprintf(stderr, "\r\033[K%s %llu", bar.what, (unsigned long long)done);
+    if (done && done < total && elapsed > 0.5)
+        fprintf(stderr, "  %.0f s left", elapsed * (double)(total - done) / (double)done);
+    fflush(stderr);
+    bar.shown = 1;
+}
+
+void progress_show(const char *what, uint64_t done, uint64_t total)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    uint64_t now = mr_clock_ns();
+    if (strncmp(what, bar.what, sizeof bar.what - 1)) {
+        snprintf(bar.what, sizeof bar.what, "%s", what);
+        bar.start_ns = now;
+        bar.drawn_ns = 0;
+    }
+    if (now - bar.drawn_ns < REDRAW_NS)
+        return;
+    bar.drawn_ns = now;
+    draw(done, total, now);
+}
+
+void progress_clear(void)
+{
+    if (bar.shown)
+        fprintf(stderr, "\r\033[K");
+    fflush(stderr);
+    bar.shown = 0;
+    bar.what[0] = 0;
+}

@@ -1,0 +1,17 @@
+/* terminal.h - what the program shows while it works: progress, and Ctrl-C. */
+#ifndef MR_TERMINAL_H
+#define MR_TERMINAL_H
+
+#include <stdint.h>
+
+/* From now on Ctrl-C and SIGTERM ask for an orderly end; a second one ends at once. */
+void terminal_catch_signals(void);
+/* Nonzero after such a request; fits as a should_stop callback. */
+int terminal_interrupted(void *unused);
+
+/* One line on standard error that is drawn over and over, with the time that is left; nothing
+ * unless that is a terminal. */
+void progress_show(const char *what, uint64_t done, uint64_t total);
+void progress_clear(void);
+
+#endif

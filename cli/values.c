@@ -1,0 +1,177 @@
+/* values.c - see values.h.  Nothing is guessed: trailing text, signs and overflow are refused. */
+#include "values.h"
+
+#include "options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Digits at the start of text; *end stands behind them. */
+static int number(const char *text, uint64_t *out, const char **end)
+{
+    if (*text < '0' || *text > '9')
+        return -1;
+    char *stop;
+    errno = 0;
+    unsigned long long v = strtoull(text, &stop, 10);
+    if (errno)
+        return -1;
+    *out = v;
+    *end = stop;
+    return 0;
+}
+
+int value_flag(const char *text, void *field)
+{
+    (void)text;
+    *(int *)field = 1;
+    return 0;
+}
+
+int value_string(const char *text, void *field)
+{
+    if (!*text)
+        return -1;
+    *(const char **)field = text;
+    return 0;
+}
+
+int value_u64(const char *text, void *field)
+{
+    uint64_t v;
+    const char *end;
+    if (number(text, &v, &end) || *end)
+        return -1;
+    *(uint64_t *)field = v;
+    return 0;
+}
+
+int value_unsigned(const char *text, void *field)
+{
+    uint64_t v;
+    if (value_u64(text, &v) || v >= UINT_MAX)
+        return -1;
+    *(unsigned *)field = (unsigned)v;
+    return 0;
+}
+
+int value_positive(const char *text, void *field)
+{
+    unsigned v;
+    if (value_unsigned(text, &v) || !v)
+        return -1;
+    *(unsigned *)field = v;
+    return 0;
+}
+
+int value_size(const char *text, void *field)
+{
+    static const char units[] = "KMGT";
+    uint64_t v;
+    const char *end;
+    if (number(text, &v, &end))
+        return -1;
+    if (*end) {
+        const char *unit = strchr(units, *end);
+        if (!unit || end[1])
+            return -1;
+        unsigned shift = 10 * (unsigned)(unit - units + 1);
+        if (v > UINT64_MAX >> shift)
+            return -1;
+        v <<= shift;
+    }
+    if (!v)
+        return -1;
+    *(uint64_t *)field = v;
+    return 0;
+}
+
+int value_threads(const char *text, void *field)
+{
+    struct unsigned_list list = {0};
+    for (const char *p = text;; p++) {
+        uint64_t v;
+        if (list.n == MAX_THREAD_SWEEP || number(p, &v, &p) || !v || v > 4096)
+            return -1;
+        list.value[list.n++] = (unsigned)v;
+        if (!*p)
+            break;
+        if (*p != ',')
+            return -1;
+    }
+    *(struct unsigned_list *)field = list;
+    return 0;
+}
+
+int value_shuffle(const char *text, void *field)
+{
+    struct shuffle_choice *out = field;
+    unsigned window;
+    if (!strcmp(text, "global"))
+        *out = (struct shuffle_choice){MR_SHUFFLE_GLOBAL, 0};
+    else if (!strcmp(text, "none"))
+        *out = (struct shuffle_choice){MR_SHUFFLE_NONE, 0};
+    else if (!strncmp(text, "window:", 7) && !value_positive(text + 7, &window))
+        *out = (struct shuffle_choice){MR_SHUFFLE_WINDOW, window};
+    else
+        return -1;
+    return 0;
+}
+
+int value_shard(const char *text, void *field)
+{
+    uint64_t rank, world;
+    const char *p;
+    if (number(text, &rank, &p) || *p != '/' || number(p + 1, &world, &p) || *p)
+        return -1;
+    if (!world || rank >= world || world > 1u << 24)
+        return -1;
+    *(struct shard_choice *)field = (struct shard_choice){(unsigned)rank, (unsigned)world};
+    return 0;
+}
+
+int value_budget(const char *text, void *field)
+{
+    struct error_budget *out = field;
+    char *end;
+    if (*text < '0' || *text > '9')
+        return -1;
+    double v = strtod(text, &end);
+    if (!strcmp(end, "%") && v <= 100)
+        *out = (struct error_budget){v > 0 ? v / 100 : -1, 0};
+    else if (!*end && v == 0)
+        *out = (struct error_budget){-1, 0};
+    else
+        return value_u64(text, &out->count);
+    return 0;
+}
+
+static int choice(const char *text, const char *const *names, unsigned *out)
+{
+    for (unsigned i = 0; names[i]; i++)
+        if (!strcmp(text, names[i])) {
+            *out = i;
+            return 0;
+        }
+    return -1;
+}
+
+int value_engine(const char *text, void *field)
+{
+    static const char *const names[] = {"threads", "uring", NULL}; /* as enum mr_engine */
+    return choice(text, names, field);
+}
+
+int value_map(const char *text, void *field)
+{
+    static const char *const names[] = {"read", NULL};
+    return choice(text, names, field);
+}
+
+int value_on_error(const char *text, void *field)
+{
+    static const char *const names[] = {"skip", "fail", NULL}; /* as enum mr_on_error */
+    return choice(text, names, field);
+}

@@ -1,0 +1,360 @@
+/* microbench.c - see microbench.h.
+ *
+ * A run: evict (if cold) -> ask what is cached -> open -> draw -> close.  What the block layer
+ * fetched is read after the close, when the last read-ahead of ours has been submitted.
+ *
+ * Asking opens every file, which fetches inodes and directories.  So after the system's caches have
+ * been dropped nobody asks: what the eviction just before left is the answer. */
+#include "microbench.h"
+
+#include "cache_sweep.h"
+#include "clock.h"
+#include "digest.h"
+#include "environment.h"
+#include "errtext.h"
+#include "filesystem.h"
+#include "io_account.h"
+#include "repeat.h"
+
+#include <millrace/store.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct bench {
+    const struct mr_bench_opts *o;
+    struct mr_bench_result *out;
+    struct mr_error *err;
+    uint64_t total;          /* samples in a run */
+    struct mr_filesystem fs; /* where the data are */
+    int all_cold;            /* every eviction so far was proven */
+    unsigned n_done;
+    struct mr_pipeline_stats *stats; /* [runs] */
+    struct mr_bench_run *run;        /* [runs] warm-up included */
+};
+
+static void tell(struct bench *b, const char *what, unsigned run, uint64_t done)
+{
+    struct mr_bench_progress now = {run, b->o->runs, what, done, b->total};
+    if (b->o->progress)
+        b->o->progress(b->o->progress_ctx, &now);
+}
+
+static int stop_wanted(struct bench *b)
+{
+    return b->o->pipe.should_stop && b->o->pipe.should_stop(b->o->pipe.should_stop_ctx);
+}
+
+static void hash_batch(struct mr_digest *d, const struct mr_batch *b)
+{
+    mr_digest_add_u64(d, b->n);
+    for (unsigned i = 0; i < b->n; i++) {
+        mr_digest_add_u64(d, b->samples[i].label);
+        mr_digest_add(d, b->samples[i].data, b->samples[i].len);
+    }
+}
+
+/* Draw everything; *seconds from the first call to the last batch. */
+static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, unsigned run,
+                    struct mr_digest *digest, double *seconds)
+{
+    struct mr_batch *batch;
+    uint64_t done = 0, start = mr_clock_ns(), last = start;
+    int r, ended = 0;
+    b->total = mr_pipeline_n_samples(p);
+    while (!ended) {
+        r = mr_pipeline_next(p, &batch);
+        if (r < 0)
+            return mr_fail(b->err, r, "%s", mr_pipeline_error(p));
+        if (r == 0) { /* one epoch is over, or all are */
+            ended = done >= b->total;
+            continue;
+        }
+        last = mr_clock_ns();
+        done += batch->n;
+        if (digest)
+            hash_batch(digest, batch);
+        mr_batch_unref(batch);
+        tell(b, what, run, done);
+        if (stop_wanted(b))
+            return -ECANCELED;
+    }
+    *seconds = (double)(last - start) / 1e9;
+    return 0;
+}
+
+/* A pass that is not measured: to warm the cache, or to hash. */
+static int extra_pass(struct bench *b, const char *what, struct mr_digest *digest)
+{
+    struct mr_pipeline_opts opts = b->o->pipe;
+    struct mr_pipeline *p;
+    double seconds;
+    opts.on_error = NULL; /* the ledger has these samples already, or will */
+    int r = mr_pipeline_open(b->o->data, &opts, &p, b->err);
+    if (r)
+        return r;
+    r = draw_all(b, p, what, 0, digest, &seconds);
+    mr_pipeline_close(p);
+    return r;
+}
+
+static int64_t cached_now(struct bench *b)
+{
+    struct mr_cache_sweep sweep = {0};
+    if (mr_cache_sweep_data(&sweep, b->o->data, 0, b->o->pipe.should_stop,
+                            b->o->pipe.should_stop_ctx))
+        return -1;
+    return mr_cache_sweep_cached(&sweep);
+}
+
+/* Empty the caches as asked; *cached is what is left of the data, -1 when it cannot be known. */
+static int make_cold(struct bench *b, unsigned run, int64_t *cached)
+{
+    struct mr_cache_sweep sweep = {0};
+    tell(b, "evicting", run, 0);
+    int r = mr_cache_sweep_data(&sweep, b->o->data, 1, b->o->pipe.should_stop,
+                                b->o->pipe.should_stop_ctx);
+    if (r)
+        return r;
+    b->all_cold &= !sweep.n_unproven;
+    if (!b->o->drop_caches) {
+        *cached = cached_now(b);
+        return 0;
+    }
+    *cached = sweep.n_unknown ? -1 : (int64_t)sweep.cached_after;
+    r = mr_cache_drop_all();
+    if (r)
+        mr_fail(b->err, r,
+                "cannot drop the system's caches: %s (--drop-caches needs root; --cold alone "
+                "evicts the data set's own files)",
+                mr_errno_text(r));
+    return r;
+}
+
+/* Bytes fetched from the device, or -1 where the file system does not account them.  Block devices
+ * do, and an overlay on one; memory and FUSE do not; elsewhere only a change proves that somebody
+ * counts. */
+static int64_t device_delta(const struct bench *b, uint64_t before, int have_before)
+{
+    uint64_t after;
+    enum mr_fs_kind kind = b->fs.kind;
+    int on_a_disk = kind == MR_FS_BLOCK || (kind == MR_FS_OVERLAY && !b->fs.lower_cache);
+    if (!have_before || mr_io_read_bytes(&after) || (!on_a_disk && kind != MR_FS_OTHER))
+        return -1;
+    return on_a_disk || after > before ? (int64_t)(after - before) : -1;
+}
+
+static int one_run(void *ctx, unsigned i)
+{
+    struct bench *b = ctx;
+    struct mr_bench_run *run = &b->run[i];
+    struct mr_pipeline_opts opts = b->o->pipe;
+    struct mr_pipeline *p = NULL;
+    uint64_t device = 0;
+    int r = 0;
+    if (b->o->cold)
+        r = make_cold(b, i, &run->cache_bytes);
+    else
+        run->cache_bytes = cached_now(b);
+    if (r)
+        return r;
+    opts.start_on_next = 1;
+    if (i)
+        opts.on_error = NULL; /* once is enough for the ledger */
+    tell(b, "running", i, 0);
+    r = mr_pipeline_open(b->o->data, &opts, &p, b->err);
+    if (r)
+        return r;
+    int have_device = !mr_io_read_bytes(&device);
+    uint64_t cpu = mr_clock_process_cpu_ns();
+    r = draw_all(b, p, "running", i, NULL, &run->seconds);
+    run->cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
+    struct mr_pipeline_stats *s = &b->stats[i];
+    mr_pipeline_get_stats(p, s);
+    mr_pipeline_close(p);
+    run->device_bytes = device_delta(b, device, have_device);
+    run->samples = s->samples;
+    run->skipped = s->replaced;
+    run->delivered_bytes = s->delivered_bytes;
+    run->read = s->read;
+    run->batch = s->batch;
+    run->per_s = run->seconds > 0 ? (double)s->samples / run->seconds : 0;
+    if (!r)
+        b->n_done++;
+    return r;
+}
+
+static struct mr_filesystem filesystem_of_data(const struct mr_dataset *data)
+{
+    char path[PATH_MAX];
+    struct mr_filesystem fs = {.kind = MR_FS_OTHER};
+    for (uint64_t i = 0; i < mr_dataset_size(data) && i < 64; i++) {
+        if (mr_dataset_path(data, i, path, sizeof path) < 0)
+            continue;
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0)
+            continue;
+        int r = mr_filesystem_of(fd, &fs);
+        close(fd);
+        if (!r)
+            break;
+    }
+    return fs;
+}
+
+/* Data that fit into memory may come from there: unless they were evicted, and in every epoch after
+ * the first even then. */
+static void warn_if_small(struct bench *b)
+{
+    uint64_t memory = mr_memory_total_bytes();
+    unsigned epochs = b->o->pipe.epochs ? b->o->pipe.epochs : 1;
+    uint64_t bytes = b->out->median.delivered_bytes / epochs;
+    const char *why = !b->o->cold ? "without --cold this measures the page cache, not the storage"
+                      : !b->all_cold ? "and that they were evicted is unproven: this may measure a "
+                                       "cache, not the storage"
+                      : epochs > 1   ? "only the first epoch of a run is cold"
+                                     : NULL;
+    if (why && memory && bytes < memory)
+        snprintf(b->out->warning, sizeof b->out->warning,
+                 "the data read (%.1f MB) fit into memory (%.0f MB): %s", (double)bytes / 1e6,
+                 (double)memory / 1e6, why);
+}
+
+/* Medians of what was measured; the warm-up is left out unless it is all there is. */
+static int conclude(struct bench *b, int r)
+{
+    struct mr_bench_result *out = b->out;
+    unsigned first = b->n_done > 1 ? mr_repeat_first(b->o->runs) : 0;
+    unsigned n = b->n_done - first;
+    out->partial = r == -ECANCELED;
+    out->cold = !b->o->cold                  ? NULL
+                : !b->all_cold || !b->n_done ? "unproven"
+                : b->o->drop_caches          ? "data+metadata"
+                                             : "data";
+    out->median = (struct mr_bench_run){.device_bytes = -1, .cache_bytes = -1};
+    if (!b->n_done)
+        return r;
+    double *rates = calloc(n, sizeof *rates);
+    struct mr_summary sum;
+    for (unsigned i = 0; rates && i < n; i++)
+        rates[i] = b->run[first + i].per_s;
+    if (!rates || mr_summarize(rates, n, &sum)) {
+        free(rates);
+        return mr_fail(b->err, -ENOMEM, "no memory");
+    }
+    unsigned m = mr_median_index(rates, n);
+    memmove(b->run, b->run + first, n * sizeof *b->run);
+    out->n_runs = n;
+    out->median = b->run[m];
+    out->stats = b->stats[first + m];
+    out->per_s = sum.median;
+    out->spread = sum.spread;
+    warn_if_small(b);
+    free(rates);
+    return r;
+}
+
+int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out,
+                      struct mr_error *err)
+{
+    struct bench b = {.o = o, .out = out, .err = err, .all_cold = 1};
+    *out = (struct mr_bench_result){.pipe = o->pipe};
+    b.run = out->run = calloc(o->runs, sizeof *b.run);
+    b.stats = calloc(o->runs, sizeof *b.stats);
+    int r = b.run && b.stats ? 0 : mr_fail(err, -ENOMEM, "no memory for %u runs", o->runs);
+    if (!r) {
+        b.fs = filesystem_of_data(o->data);
+        mr_peak_rss_reset();
+        if (o->warm)
+            r = extra_pass(&b, "warming", NULL);
+    }
+    if (!r)
+        r = mr_repeat(o->runs, one_run, &b);
+    out->peak_rss_bytes = mr_peak_rss_bytes();
+    if (!r || r == -ECANCELED)
+        r = conclude(&b, r);
+    if (!r && o->hash) {
+        struct mr_digest digest;
+        mr_digest_init(&digest);
+        r = extra_pass(&b, "hashing", &digest);
+        out->hash = mr_digest_value(&digest);
+        out->has_hash = !r;
+        out->partial = r == -ECANCELED;
+    }
+    free(b.stats);
+    return r;
+}
+
+void mr_bench_result_fini(struct mr_bench_result *r)
+{
+    free(r->run);
+    r->run = NULL;
+}
+
+static struct mr_json *latency_json(const struct mr_latency *l)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "p50", mr_json_real(l->p50));
+    mr_json_set(o, "p99", mr_json_real(l->p99));
+    mr_json_set(o, "p999", mr_json_real(l->p999));
+    mr_json_set(o, "max", mr_json_real(l->max));
+    return o;
+}
+
+static struct mr_json *known(int64_t v)
+{
+    return v < 0 ? mr_json_null() : mr_json_int(v);
+}
+
+static struct mr_json *errors_json(const struct mr_pipeline_stats *s)
+{
+    struct mr_json *o = mr_json_object();
+    for (unsigned i = 0; s->errors[i].reason; i++)
+        mr_json_set(o, s->errors[i].reason, mr_json_int((int64_t)s->errors[i].n));
+    return o;
+}
+
+struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
+{
+    const struct mr_bench_run *m = &r->median;
+    struct mr_json *o = mr_json_object(), *runs = mr_json_array();
+    char hash[17];
+    for (unsigned i = 0; i < r->n_runs; i++)
+        mr_json_append(runs, mr_json_real(r->run[i].per_s));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
+    mr_json_set(o, "threads", mr_json_int(r->pipe.threads));
+    mr_json_set(o, "engine",
+                mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
+    mr_json_set(o, "io_depth", mr_json_int(r->pipe.io_depth));
+    mr_json_set(o, "map", mr_json_string("read"));
+    mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
+    mr_json_set(o, "prefetch", mr_json_int(r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch));
+    mr_json_set(o, "storage", mr_json_null());
+    mr_json_set(o, "emulated", mr_json_bool(0));
+    mr_json_set(o, "cold", mr_json_string(r->cold));
+    mr_json_set(o, "images", mr_json_int((int64_t)m->samples));
+    mr_json_set(o, "skipped", mr_json_int((int64_t)m->skipped));
+    mr_json_set(o, "errors", errors_json(&r->stats));
+    mr_json_set(o, "runs", runs);
+    mr_json_set(o, "images_per_s", mr_json_real(r->per_s));
+    mr_json_set(o, "spread", mr_json_real(r->spread));
+    mr_json_set(o, "mb_per_s",
+                mr_json_real(m->seconds > 0 ? (double)m->delivered_bytes / m->seconds / 1e6 : 0));
+    mr_json_set(o, "cpu_s_per_image", mr_json_real(m->samples ? m->cpu_s / (double)m->samples : 0));
+    mr_json_set(o, "read_latency_us", latency_json(&m->read));
+    mr_json_set(o, "batch_latency_us", latency_json(&m->batch));
+    mr_json_set(o, "device_bytes", known(m->device_bytes));
+    mr_json_set(o, "cache_bytes", known(m->cache_bytes));
+    mr_json_set(o, "delivered_bytes", mr_json_int((int64_t)m->delivered_bytes));
+    mr_json_set(o, "buffer_bytes", mr_json_int((int64_t)r->stats.memory_peak_bytes));
+    mr_json_set(o, "peak_rss_bytes", mr_json_int((int64_t)r->peak_rss_bytes));
+    mr_json_set(o, "batch_hash", r->has_hash ? mr_json_string(hash) : mr_json_null());
+    mr_json_set(o, "partial", mr_json_bool(r->partial));
+    mr_json_set(o, "warning", r->warning[0] ? mr_json_string(r->warning) : mr_json_null());
+    return o;
+}

@@ -1,0 +1,287 @@
+/* faults.c - see faults.h.  One counter numbers all wrapped calls of all threads, in the order in
+ * which they happen to come.  Names end in 64 where the build's large-file setting makes them. */
+#include "faults.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_uint_fast64_t n_calls, fail_at, n_allocations, n_reads, break_at;
+static atomic_int armed, hit, break_code;
+static atomic_int_fast64_t live;
+static enum fault_kind kind;
+void (*faults_before_read)(void);
+void (*faults_before_statx)(void);
+
+void faults_begin(enum fault_kind k, uint64_t at)
+{
+    kind = k;
+    atomic_store(&n_calls, 0);
+    atomic_store(&fail_at, at);
+    atomic_store(&hit, 0);
+    atomic_store(&armed, 1);
+}
+
+int faults_end(void)
+{
+    atomic_store(&armed, 0);
+    return atomic_load(&hit);
+}
+
+int64_t faults_live(void)
+{
+    return atomic_load(&live);
+}
+
+uint64_t faults_n_allocations(void)
+{
+    return atomic_load(&n_allocations);
+}
+
+void faults_break_completion(uint64_t n, int code)
+{
+    atomic_store(&n_reads, 0);
+    atomic_store(&break_code, code);
+    atomic_store(&break_at, n);
+}
+
+/* Is it this call's turn to fail with one of the kinds in `kinds`? */
+static int turn(unsigned kinds)
+{
+    if (!atomic_load(&armed) || !(kinds & 1u << kind))
+        return 0;
+    if (atomic_fetch_add(&n_calls, 1) + 1 != atomic_load(&fail_at))
+        return 0;
+    atomic_store(&hit, 1);
+    return 1;
+}
+
+#define FAIL      (1u << FAULT_FAIL)
+#define EINTR_TOO (1u << FAULT_EINTR)
+#define SHORT     (1u << FAULT_SHORT)
+
+static void *allocated(void *p)
+{
+    if (p) {
+        atomic_fetch_add(&live, 1);
+        atomic_fetch_add(&n_allocations, 1);
+    }
+    return p;
+}
+
+static int opened(int fd)
+{
+    if (fd >= 0)
+        atomic_fetch_add(&live, 1);
+    return fd;
+}
+
+static int file_error(void)
+{
+    errno = kind == FAULT_EINTR ? EINTR : EIO;
+    return -1;
+}
+
+#define WRAP(type, name, ...)                                                                      \
+    type __real_##name(__VA_ARGS__);                                                               \
+    type __wrap_##name(__VA_ARGS__);                                                               \
+    type __wrap_##name(__VA_ARGS__)
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+WRAP(void *, malloc, size_t n)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_malloc(n));
+}
+
+WRAP(void *, calloc, size_t n, size_t m)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_calloc(n, m));
+}
+
+WRAP(void *, realloc, void *p, size_t n)
+{
+    if (turn(FAIL))
+        return no_memory();
+    atomic_fetch_add(&n_allocations, 1);
+    void *q = __real_realloc(p, n);
+    if (!p && q)
+        atomic_fetch_add(&live, 1);
+    return q;
+}
+
+WRAP(char *, strdup, const char *s)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_strdup(s));
+}
+
+WRAP(char *, strndup, const char *s, size_t n)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_strndup(s, n));
+}
+
+WRAP(void, free, void *p)
+{
+    if (p)
+        atomic_fetch_sub(&live, 1);
+    __real_free(p);
+}
+
+WRAP(void *, mmap64, void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+    if (turn(FAIL)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    void *p = __real_mmap64(at, n, prot, flags, fd, off);
+    if (p != MAP_FAILED)
+        allocated(p);
+    return p;
+}
+
+/* mremap is variadic in its declaration; ours never passes the fifth argument. */
+WRAP(void *, mremap, void *p, size_t was, size_t n, int flags)
+{
+    if (turn(FAIL)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    atomic_fetch_add(&n_allocations, 1);
+    return __real_mremap(p, was, n, flags);
+}
+
+WRAP(int, munmap, void *p, size_t n)
+{
+    atomic_fetch_sub(&live, 1);
+    return __real_munmap(p, n);
+}
+
+WRAP(int, open64, const char *path, int flags, int mode)
+{
+    return turn(FAIL | EINTR_TOO) ? file_error() : opened(__real_open64(path, flags, mode));
+}
+
+WRAP(int, close, int fd)
+{
+    if (fd >= 0)
+        atomic_fetch_sub(&live, 1);
+    return __real_close(fd);
+}
+
+WRAP(int, fstat64, int fd, struct stat *st)
+{
+    return turn(FAIL) ? file_error() : __real_fstat64(fd, st);
+}
+
+WRAP(int, stat64, const char *path, struct stat *st)
+{
+    return turn(FAIL) ? file_error() : __real_stat64(path, st);
+}
+
+WRAP(ssize_t, read, int fd, void *buf, size_t n)
+{
+    if (faults_before_read)
+        faults_before_read();
+    if (turn(FAIL | EINTR_TOO | SHORT))
+        return kind == FAULT_SHORT ? __real_read(fd, buf, n > 1 ? 1 : n) : file_error();
+    return __real_read(fd, buf, n);
+}
+
+WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+    if (faults_before_statx)
+        faults_before_statx();
+    return turn(FAIL) ? file_error() : __real_statx(fd, path, flags, mask, st);
+}
+
+WRAP(DIR *, opendir, const char *path)
+{
+    if (turn(FAIL)) {
+        errno = EIO;
+        return NULL;
+    }
+    DIR *d = __real_opendir(path);
+    if (d)
+        atomic_fetch_add(&live, 1);
+    return d;
+}
+
+WRAP(struct dirent *, readdir64, DIR *d)
+{
+    if (turn(FAIL)) {
+        errno = EIO;
+        return NULL;
+    }
+    return __real_readdir64(d);
+}
+
+WRAP(int, closedir, DIR *d)
+{
+    atomic_fetch_sub(&live, 1);
+    return __real_closedir(d);
+}
+
+WRAP(int, pthread_create, pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg)
+{
+    return turn(FAIL) ? EAGAIN : __real_pthread_create(t, a, f, arg);
+}
+
+WRAP(int, io_uring_queue_init, unsigned n, struct io_uring *ring, unsigned flags)
+{
+    if (turn(FAIL))
+        return -ENOMEM;
+    int r = __real_io_uring_queue_init(n, ring, flags);
+    if (!r)
+        atomic_fetch_add(&live, 1);
+    return r;
+}
+
+WRAP(void, io_uring_queue_exit, struct io_uring *ring)
+{
+    atomic_fetch_sub(&live, 1);
+    __real_io_uring_queue_exit(ring);
+}
+
+WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
+{
+    return turn(FAIL) ? -ENOMEM : __real_io_uring_register_files_sparse(ring, n);
+}
+
+/* Reads are requests whose user_data ends in 1 (uring_reader.c); a completion that has been looked
+ * at is marked by its flags, which such reads leave 0. */
+static void break_completions(struct io_uring *ring)
+{
+    unsigned head = *ring->cq.khead, tail = __atomic_load_n(ring->cq.ktail, __ATOMIC_ACQUIRE);
+    unsigned mask = *ring->cq.kring_mask;
+    for (; head != tail; head++) {
+        struct io_uring_cqe *cqe = &ring->cq.cqes[head & mask];
+        if ((cqe->user_data & 7) != 1 || cqe->res <= 0 || cqe->flags)
+            continue;
+        cqe->flags = 1u << 31;
+        if (atomic_fetch_add(&n_reads, 1) + 1 == atomic_load(&break_at))
+            cqe->res = atomic_load(&break_code);
+    }
+}
+
+WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
+{
+    if (turn(EINTR_TOO))
+        return -EINTR;
+    int r = __real_io_uring_submit_and_wait(ring, n);
+    if (atomic_load(&break_at))
+        break_completions(ring);
+    return r;
+}

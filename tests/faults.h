@@ -1,0 +1,32 @@
+/* faults.h - make the n-th fallible call fail, and count what is not given back.
+ *
+ * The build links a test that uses this with --wrap for each function of the list in
+ * tests/meson.build: calls from our own objects land here, calls inside libc do not. */
+#ifndef MR_TEST_FAULTS_H
+#define MR_TEST_FAULTS_H
+
+#include <stdint.h>
+
+enum fault_kind {
+    FAULT_FAIL,  /* ENOMEM for memory, EIO for files, EAGAIN for threads */
+    FAULT_EINTR, /* once; only calls that may report it */
+    FAULT_SHORT, /* a read that delivers one byte */
+};
+
+/* Count calls from now on; call number `at` (from 1) fails.  0: none does. */
+void faults_begin(enum fault_kind kind, uint64_t at);
+/* Stop; nonzero when a call was made to fail. */
+int faults_end(void);
+
+/* Blocks, mappings and descriptors that are alive. */
+int64_t faults_live(void);
+/* Allocations of any kind since the program began. */
+uint64_t faults_n_allocations(void);
+
+/* Called before each read or statx of ours while set; to change a file under the reader. */
+extern void (*faults_before_read)(void);
+extern void (*faults_before_statx)(void);
+/* The n-th successful read completion of io_uring (from 1) becomes this error. */
+void faults_break_completion(uint64_t n, int code);
+
+#endif

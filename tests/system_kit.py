@@ -1,0 +1,175 @@
+"""system_kit.py - what the tests of the built program share.
+
+The program's path comes in the environment variable MILLRACE.  A test file ends with
+system_kit.main(): exit status 77 (SKIP) when every test in it was skipped."""
+import json
+import os
+import pathlib
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MILLRACE = os.path.abspath(os.environ["MILLRACE"])
+TIMEOUT_S = 60
+STRANGER = 65534  # a user who owns nothing here
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+def needs(*tools):
+    """Skip unless these programs are installed."""
+    missing = [t for t in tools if not shutil.which(t)]
+    return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
+
+
+class Run:
+    """What one call of the program did."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    def __repr__(self):
+        return f"status {self.status}\nstdout: {self.out}\nstderr: {self.err}"
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def text(data):
+    return (data or b"").decode("utf-8", "surrogateescape")
+
+
+def run(*args, stranger=False, prefix=(), **more):
+    """Run the program to its end.  stranger: as a user who owns nothing."""
+    more.setdefault("stdin", subprocess.DEVNULL)
+    more.setdefault("stdout", subprocess.PIPE)
+    more.setdefault("stderr", subprocess.PIPE)
+    if stranger:
+        more.update(user=STRANGER, group=STRANGER, extra_groups=[])
+    program = program_for_strangers() if stranger else MILLRACE
+    done = subprocess.run([*prefix, program, *map(os.fspath, map(as_path, args))], timeout=TIMEOUT_S,
+                          check=False, **more)
+    return Run(done.returncode, text(done.stdout), text(done.stderr))
+
+
+def as_path(arg):
+    return arg if isinstance(arg, (bytes, os.PathLike)) else str(arg)
+
+
+_copy = None
+
+
+def program_for_strangers():
+    """A copy of the program that everyone may run, wherever the build is."""
+    global _copy
+    if _copy is None:
+        folder = tempfile.mkdtemp()
+        unittest.addModuleCleanup(forget_copy, folder)
+        os.chmod(folder, 0o755)
+        _copy = shutil.copy(MILLRACE, folder)
+        os.chmod(_copy, 0o755)
+    return _copy
+
+
+def forget_copy(folder):
+    global _copy
+    _copy = None
+    shutil.rmtree(folder)
+
+
+def results(*args, **more):
+    """The results that a command prints with --json -."""
+    done = run(*args, "--json", "-", **more)
+    assert done.out, done
+    return done.json["results"]
+
+
+def uring_missing():
+    """Why the uring engine cannot be used here, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "one").write_bytes(b"x")
+        done = run("bench", "--data", folder, "--engine", "uring", "--batch", 1, "--runs", 1)
+    return None if done.status == 0 else done.err.strip()
+
+
+def engines():
+    return ["threads"] if uring_missing() else ["threads", "uring"]
+
+
+def make_files(folder, count, size=3000, classes=1):
+    """Files whose sizes differ and whose bytes tell them apart; returns the bytes in all."""
+    total = 0
+    for i in range(count):
+        name = pathlib.Path(folder, f"class{i % classes}", f"{i:04}.bin")
+        name.parent.mkdir(parents=True, exist_ok=True)
+        length = size + i * 97 % max(size // 4, 1)
+        name.write_bytes((f"{i:08}" * (length // 8 + 1)).encode()[:length])
+        total += length
+    return total
+
+
+class TempDirCase(unittest.TestCase):
+    """A fresh folder for each test, readable by everyone."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.dir.chmod(0o755)
+
+    def assert_status(self, done, status):
+        self.assertEqual(done.status, status, done)
+
+
+class OnTerminal:
+    """The program with standard error on a terminal; what appears there is gathered."""
+
+    def __init__(self, *args, **more):
+        self.master, slave = pty.openpty()
+        self.seen = b""
+        try:
+            self.child = subprocess.Popen([MILLRACE, *map(str, args)], stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.DEVNULL, stderr=slave, **more)
+        finally:
+            os.close(slave)
+
+    def read_until(self, text_wanted=None):
+        """Read until a text has appeared, or until the program has closed the terminal."""
+        end = time.monotonic() + TIMEOUT_S
+        while text_wanted is None or text_wanted not in self.seen:
+            if not select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
+                raise AssertionError(f"nothing more after {self.seen[-200:]!r}")
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:  # EIO: the other side is closed
+                data = b""
+            if not data:
+                if text_wanted is None:
+                    return
+                raise AssertionError(f"ended without {text_wanted!r}: {self.seen[-200:]!r}")
+            self.seen += data
+
+    def finish(self):
+        self.read_until(None)
+        return self.child.wait(TIMEOUT_S)
+
+    def close(self):
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+        os.close(self.master)
+
+
+def main():
+    done = unittest.main(exit=False, verbosity=2).result
+    if not done.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if done.skipped and len(done.skipped) >= done.testsRun else 0)

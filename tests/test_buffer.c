@@ -1,0 +1,146 @@
+/* test_buffer.c - buffers grow and shrink without losing what they hold. */
+#include "buffer.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static uint8_t pattern(size_t i)
+{
+    return (uint8_t)(i * 131 + (i >> 12));
+}
+
+static void check_pattern(const struct mr_buffer *b, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (b->data[i] != pattern(i))
+            fail_msg("byte %zu changed", i);
+}
+
+static void growing_keeps_the_contents(void **state)
+{
+    struct mr_buffer b = {0};
+    size_t filled = 0;
+    for (size_t want = 1; want < ((size_t)16 << 20); want = want * 3 + 1) {
+        assert_int_equal(mr_buffer_reserve(&b, want), 0);
+        assert_true(b.cap >= want);
+        check_pattern(&b, filled);
+        for (; filled < want; filled++)
+            b.data[filled] = pattern(filled);
+    }
+    mr_buffer_fini(&b);
+}
+
+static void data_is_aligned_to_a_page(void **state)
+{
+    struct mr_buffer b = {0};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t want = 1; want < 50 * page; want += page - 1) {
+        assert_int_equal(mr_buffer_reserve(&b, want), 0);
+        assert_int_equal((uintptr_t)b.data % page, 0);
+        assert_int_equal(b.cap % page, 0);
+    }
+    mr_buffer_fini(&b);
+}
+
+static void what_fits_changes_nothing(void **state)
+{
+    struct mr_buffer b = {0};
+    assert_int_equal(mr_buffer_reserve(&b, 0), 0);
+    assert_null(b.data);
+    assert_int_equal(mr_buffer_reserve(&b, 10000), 0);
+    uint8_t *data = b.data;
+    size_t cap = b.cap;
+    assert_int_equal(mr_buffer_reserve(&b, cap), 0);
+    assert_ptr_equal(b.data, data);
+    assert_int_equal(b.cap, cap);
+    mr_buffer_fini(&b);
+}
+
+static void an_impossible_size_leaves_the_buffer_as_it_was(void **state)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX / 2, SIZE_MAX / 4 - 1};
+    struct mr_buffer b = {0};
+    for (int round = 0; round < 2; round++) {
+        struct mr_buffer was = b;
+        for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
+            assert_int_equal(mr_buffer_reserve(&b, sizes[k]), -ENOMEM);
+            assert_ptr_equal(b.data, was.data);
+            assert_int_equal(b.cap, was.cap);
+        }
+        assert_int_equal(mr_buffer_reserve(&b, 5000), 0);
+        b.data[4999] = 1;
+    }
+    mr_buffer_fini(&b);
+}
+
+static void trimming_keeps_what_is_left(void **state)
+{
+    struct mr_buffer b = {0};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(mr_buffer_reserve(&b, 100 * page), 0);
+    for (size_t i = 0; i < 100 * page; i++)
+        b.data[i] = pattern(i);
+    mr_buffer_trim(&b, 200 * page);
+    assert_int_equal(b.cap, 100 * page);
+    mr_buffer_trim(&b, 10 * page - 7);
+    assert_int_equal(b.cap, 10 * page);
+    check_pattern(&b, 10 * page);
+    assert_int_equal(mr_buffer_reserve(&b, 30 * page), 0);
+    check_pattern(&b, 10 * page);
+    for (size_t i = 10 * page; i < 30 * page; i++)
+        assert_int_equal(b.data[i], 0);
+    mr_buffer_fini(&b);
+}
+
+static void trimming_to_nothing_gives_everything_back(void **state)
+{
+    struct mr_buffer b = {0};
+    mr_buffer_trim(&b, 0);
+    assert_int_equal(mr_buffer_reserve(&b, 100000), 0);
+    mr_buffer_trim(&b, 0);
+    assert_int_equal(b.cap, 0);
+    assert_null(b.data);
+    assert_int_equal(mr_buffer_reserve(&b, 1), 0);
+    b.data[0] = 1;
+    mr_buffer_fini(&b);
+}
+
+static void prefaulting_keeps_the_contents(void **state)
+{
+    struct mr_buffer b = {0};
+    mr_buffer_prefault(&b);
+    assert_int_equal(mr_buffer_reserve(&b, 100000), 0);
+    for (size_t i = 0; i < 100000; i++)
+        b.data[i] = pattern(i);
+    mr_buffer_prefault(&b);
+    check_pattern(&b, 100000);
+    mr_buffer_fini(&b);
+}
+
+static void finishing_twice_is_harmless(void **state)
+{
+    struct mr_buffer b = {0};
+    mr_buffer_fini(&b);
+    assert_int_equal(mr_buffer_reserve(&b, 1), 0);
+    mr_buffer_fini(&b);
+    mr_buffer_fini(&b);
+    assert_null(b.data);
+    assert_int_equal(b.cap, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(growing_keeps_the_contents),
+        cmocka_unit_test(data_is_aligned_to_a_page),
+        cmocka_unit_test(what_fits_changes_nothing),
+        cmocka_unit_test(an_impossible_size_leaves_the_buffer_as_it_was),
+        cmocka_unit_test(trimming_keeps_what_is_left),
+        cmocka_unit_test(trimming_to_nothing_gives_everything_back),
+        cmocka_unit_test(prefaulting_keeps_the_contents),
+        cmocka_unit_test(finishing_twice_is_harmless),
+    };
+    return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
+}

@@ -1,0 +1,626 @@
+/* test_pipeline.c - batches, order, bad samples and limits, over both engines.
+ * MILLRACE_ENGINE=threads or uring chooses the engine; the build runs the program once for each. */
+#include "unit.h"
+
+#include "photo_set.h"
+#include "uring_reader.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static enum mr_engine engine;
+
+#define N 300
+
+static struct mr_pipeline_opts opts(void)
+{
+    return (struct mr_pipeline_opts){.engine = engine,
+                                     .threads = 3,
+                                     .io_depth = 8,
+                                     .batch = 16,
+                                     .seed = 1,
+                                     .max_file_bytes = PHOTO_TOO_LARGE};
+}
+
+static struct mr_pipeline *open_or_fail(struct mr_dataset *d, const struct mr_pipeline_opts *o)
+{
+    struct mr_pipeline *p = NULL;
+    struct mr_error err = {0};
+    if (mr_pipeline_open(d, o, &p, &err))
+        fail_msg("%s", err.text);
+    return p;
+}
+
+static void an_epoch_delivers_every_file_once_and_whole(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.keep_last = 1;
+    o.epochs = 2;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    for (unsigned epoch = 0; epoch < 2; epoch++) {
+        unsigned seen[N] = {0}, n = 0;
+        int r;
+        while ((r = mr_pipeline_next(p, &b)) == 1) {
+            assert_int_equal(b->epoch, epoch);
+            for (unsigned i = 0; i < b->n; i++, n++) {
+                uint64_t which;
+                assert_true(photo_set_is(b->samples[i].data, b->samples[i].len, &which));
+                assert_int_equal(b->samples[i].label, which % 3);
+                seen[which]++;
+            }
+            mr_batch_unref(b);
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(n, N);
+        for (unsigned i = 0; i < N; i++)
+            assert_int_equal(seen[i], 1);
+    }
+    assert_int_equal(mr_pipeline_next(p, &b), 0);
+    assert_int_equal(mr_pipeline_n_samples(p), 2 * N);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files(void **state)
+{
+    static const unsigned threads[] = {1, 2, 4, 8}, prefetch[] = {MR_NONE, 1, 4};
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 7));
+    struct mr_pipeline_opts o = opts();
+    o.max_error_share = 0.5;
+    o.epochs = 2;
+    /* The reference: the other engine where there is one. */
+    o.engine = MR_ENGINE_THREADS;
+    int r;
+    uint64_t want = photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    o.engine = engine;
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned k = 0; k < 3; k++) {
+            o.threads = threads[i];
+            o.prefetch = prefetch[k];
+            assert_int_equal(photo_set_hash(d, &o, &r), want);
+        }
+    o.seed = 2;
+    assert_int_not_equal(photo_set_hash(d, &o, &r), want);
+    mr_dataset_unref(d);
+}
+
+static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
+{
+    static const enum mr_shuffle orders[] = {MR_SHUFFLE_GLOBAL, MR_SHUFFLE_WINDOW, MR_SHUFFLE_NONE};
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, 100, 9));
+    for (unsigned s = 0; s < 3; s++) {
+        struct mr_pipeline_opts o = opts();
+        o.shuffle = orders[s];
+        o.window = 20;
+        o.epochs = 3;
+        o.max_error_share = 0.5;
+        uint64_t index[64][16];
+        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_batch *b;
+        struct mr_position at[64];
+        unsigned n = 0, n_ends = 0;
+        int r;
+        while (n_ends < 3 && (mr_pipeline_position(p, &at[n]), r = mr_pipeline_next(p, &b)) >= 0) {
+            if (r == 0) {
+                n_ends++;
+                continue;
+            }
+            for (unsigned i = 0; i < b->n; i++)
+                index[n][i] = b->samples[i].index;
+            n++;
+            mr_batch_unref(b);
+        }
+        mr_pipeline_close(p);
+        assert_int_equal(n, 18);
+        for (unsigned from = 0; from < n; from += 5) {
+            o.start = at[from];
+            p = open_or_fail(d, &o);
+            for (unsigned k = from; k < n;) {
+                r = mr_pipeline_next(p, &b);
+                assert_in_range(r, 0, 1);
+                if (!r)
+                    continue;
+                for (unsigned i = 0; i < b->n; i++)
+                    assert_int_equal(b->samples[i].index, index[k][i]);
+                mr_batch_unref(b);
+                k++;
+            }
+            mr_pipeline_close(p);
+        }
+    }
+    mr_dataset_unref(d);
+}
+
+struct noted {
+    unsigned n, n_substituted;
+    uint64_t last_place;
+    char reasons[512];
+};
+
+static void note(void *ctx, const struct mr_bad_sample *bad)
+{
+    struct noted *s = ctx;
+    uint64_t place = (bad->batch * 1000 + bad->slot) * 100 + bad->attempt;
+    assert_true(s->n == 0 || place > s->last_place); /* in order */
+    s->last_place = place;
+    s->n++;
+    s->n_substituted += bad->substitute != NULL;
+    assert_true(bad->code < 0);
+    assert_non_null(strstr(bad->path, "set"));
+    if (!strstr(s->reasons, bad->reason)) {
+        strcat(s->reasons, bad->reason);
+        strcat(s->reasons, ";");
+    }
+}
+
+static void each_kind_of_bad_file_is_replaced_and_named(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 6));
+    struct mr_pipeline_opts o = opts();
+    struct noted noted = {0};
+    o.keep_last = 1;
+    o.max_error_share = 0.5;
+    o.on_error = note;
+    o.on_error_ctx = &noted;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    int r;
+    while ((r = mr_pipeline_next(p, &b)) == 1) {
+        uint64_t which;
+        for (unsigned i = 0; i < b->n; i++)
+            assert_true(photo_set_is(b->samples[i].data, b->samples[i].len, &which));
+        mr_batch_unref(b);
+    }
+    assert_int_equal(r, 0);
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    assert_int_equal(s.replaced, N / 6);
+    assert_int_equal(s.samples, N);
+    assert_true(noted.n >= N / 6);
+    assert_int_equal(noted.n_substituted, noted.n);
+    uint64_t sum = 0;
+    for (unsigned i = 0; s.errors[i].reason; i++) {
+        assert_non_null(strstr(noted.reasons, s.errors[i].reason));
+        sum += s.errors[i].n;
+    }
+    assert_int_equal(sum, noted.n);
+    assert_non_null(strstr(noted.reasons, "missing;"));
+    assert_non_null(strstr(noted.reasons, "directory;"));
+    assert_non_null(strstr(noted.reasons, "empty;"));
+    assert_non_null(strstr(noted.reasons, "not a file;"));
+    assert_non_null(strstr(noted.reasons, "too large;"));
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static int read_as_stranger(void *arg)
+{
+    struct mr_dataset *d = NULL;
+    struct mr_pipeline_opts o = opts();
+    struct noted noted = {0};
+    int r;
+    o.on_error = note;
+    o.on_error_ctx = &noted;
+    o.max_error_share = 0.5;
+    if (mr_dataset_open(arg, &d, NULL))
+        return 1;
+    photo_set_hash(d, &o, &r);
+    mr_dataset_unref(d);
+    return r || strcmp(noted.reasons, "permission;");
+}
+
+static void a_file_without_permission_is_replaced(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 64);
+    assert_int_equal(chmod(tempdir_path(t, "set/a/0003.jpg"), 0), 0);
+    assert_int_equal(chmod(t->path, 0755), 0);
+    char path[512];
+    snprintf(path, sizeof path, "%s/set", t->path);
+    assert_int_equal(as_stranger(read_as_stranger, path), 0);
+}
+
+static void on_error_fail_stops_at_the_first_bad_sample_and_names_it(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 50));
+    struct mr_pipeline_opts o = opts();
+    o.shuffle = MR_SHUFFLE_NONE;
+    o.on_error_policy = MR_ON_ERROR_FAIL;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    struct mr_position at;
+    for (unsigned i = 0; i < 3; i++) { /* line 50 is in the fourth batch */
+        assert_int_equal(mr_pipeline_next(p, &b), 1);
+        mr_batch_unref(b);
+    }
+    assert_int_equal(mr_pipeline_next(p, &b), -ENOENT);
+    assert_int_equal(mr_pipeline_next(p, &b), -ENOENT);
+    assert_non_null(strstr(mr_pipeline_error(p), "set/missing.jpg"));
+    mr_pipeline_position(p, &at);
+    assert_int_equal(at.batch, 3);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void too_many_bad_samples_end_the_run_with_the_count(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 4));
+    struct mr_pipeline_opts o = opts();
+    int r;
+    photo_set_hash(d, &o, &r); /* 25% bad, 10% allowed */
+    assert_int_equal(r, -EBADMSG);
+    o.max_error_count = 1000;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    o.max_error_count = 0;
+    o.max_error_share = -1;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, -EBADMSG);
+    mr_dataset_unref(d);
+}
+
+static void a_data_set_of_nothing_but_bad_files_ends_soon(void **state)
+{
+    struct tempdir *t = *state;
+    char list[4096] = "";
+    for (int i = 0; i < 100; i++)
+        sprintf(list + strlen(list), "gone-%d.jpg,0\n", i);
+    struct mr_dataset *d = photo_set_open(tempdir_text(t, "list.csv", list));
+    struct mr_pipeline_opts o = opts();
+    int r;
+    o.max_error_share = 1;
+    o.max_error_count = 1000000;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, -ENOENT);
+    mr_dataset_unref(d);
+}
+
+static int reject_every_third(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    uint64_t which;
+    (void)ctx;
+    if (!photo_set_is(in->bytes, in->len, &which))
+        return -EIO;
+    if (which % 3 == 2)
+        return -EBADMSG;
+    memcpy(slot, &which, sizeof which);
+    memcpy((char *)slot + 8, &in->key, sizeof in->key);
+    return in->label == which % 3 && in->worker < 3 ? 0 : -EINVAL;
+}
+
+static void a_map_fills_slots_and_its_failures_are_replaced(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.map = reject_every_third;
+    o.map_bytes = 16;
+    o.max_error_share = 1;
+    o.epochs = 2;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    unsigned ends = 0;
+    uint64_t n = 0, last_key = 0;
+    int r = 0;
+    while (ends < 2 && (r = mr_pipeline_next(p, &b)) >= 0) {
+        if (!r) {
+            ends++;
+            continue;
+        }
+        assert_int_equal(b->sample_bytes, 16);
+        for (unsigned i = 0; i < b->n; i++, n++) {
+            uint64_t which, key;
+            memcpy(&which, b->data + 16 * i, 8);
+            memcpy(&key, b->data + 16 * i + 8, 8);
+            assert_ptr_equal(b->samples[i].data, b->data + 16 * i);
+            assert_int_not_equal(which % 3, 2);
+            assert_int_not_equal(key, last_key);
+            last_key = key;
+        }
+        mr_batch_unref(b);
+    }
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    assert_int_equal(n, 2 * (N / 16 * 16));
+    assert_string_equal(s.errors[0].reason, "corrupt");
+    assert_null(s.errors[1].reason);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void few_descriptors_slow_a_run_down_but_change_nothing(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    struct rlimit was, few;
+    int r, fd = dup(0);
+    uint64_t want = photo_set_hash(d, &o, &r);
+    close(fd);
+    /* Two descriptors for eight workers; a ring takes one a worker and none for files. */
+    o.threads = engine == MR_ENGINE_URING ? 1 : 8;
+    getrlimit(RLIMIT_NOFILE, &was);
+    few = (struct rlimit){(rlim_t)fd + 2 + (engine == MR_ENGINE_URING ? 8 : 0), was.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    uint64_t got = photo_set_hash(d, &o, &r);
+    /* None at all: a clear error and no substitution. */
+    few.rlim_cur = (rlim_t)fd;
+    setrlimit(RLIMIT_NOFILE, &few);
+    struct mr_pipeline *p = NULL;
+    struct mr_batch *b;
+    struct mr_error err = {0};
+    int code = mr_pipeline_open(d, &o, &p, &err);
+    if (!code)
+        code = mr_pipeline_next(p, &b);
+    setrlimit(RLIMIT_NOFILE, &was);
+    assert_int_equal(r, 0);
+    assert_int_equal(got, want);
+    assert_int_equal(code, -EMFILE);
+    assert_non_null(strstr(p ? mr_pipeline_error(p) : err.text, "Too many open files"));
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void no_op(int sig)
+{
+    (void)sig;
+}
+
+static void a_storm_of_signals_changes_nothing(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 200);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    int r;
+    uint64_t want = photo_set_hash(d, &o, &r);
+    struct sigaction act = {.sa_handler = no_op}, was; /* without SA_RESTART */
+    struct itimerval storm = {{0, 200}, {0, 200}}, calm = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &act, &was);
+    setitimer(ITIMER_REAL, &storm, NULL);
+    unsigned n_equal = 0;
+    for (int i = 0; i < 10; i++)
+        n_equal += photo_set_hash(d, &o, &r) == want;
+    setitimer(ITIMER_REAL, &calm, NULL);
+    sigaction(SIGALRM, &was, NULL);
+    assert_int_equal(n_equal, 10);
+    mr_dataset_unref(d);
+}
+
+static void a_consumer_may_hold_as_many_batches_as_it_said(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.hold = 2;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *a, *b, *c;
+    assert_int_equal(mr_pipeline_next(p, &a), 1);
+    assert_int_equal(mr_pipeline_next(p, &b), 1);
+    assert_int_equal(mr_pipeline_next(p, &c), -EBUSY);
+    mr_batch_unref(b);
+    assert_int_equal(mr_pipeline_next(p, &c), 1);
+    assert_int_equal(c->number, 2);
+    mr_batch_ref(c);
+    mr_batch_unref(c);
+    mr_pipeline_close(p);
+    /* Still valid after the pipeline is gone. */
+    uint64_t which;
+    assert_true(photo_set_is(a->samples[0].data, a->samples[0].len, &which));
+    assert_true(photo_set_is(c->samples[15].data, c->samples[15].len, &which));
+    mr_batch_unref(a);
+    mr_batch_unref(c);
+    mr_batch_unref(NULL);
+    mr_pipeline_close(NULL);
+    mr_dataset_unref(d);
+}
+
+static int always(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
+struct gate {
+    pthread_mutex_t mu;
+    pthread_cond_t opened;
+    int open;
+};
+
+static int wait_at_gate(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    struct gate *g = ctx;
+    (void)in;
+    (void)slot;
+    pthread_mutex_lock(&g->mu);
+    while (!g->open)
+        pthread_cond_wait(&g->opened, &g->mu);
+    pthread_mutex_unlock(&g->mu);
+    return 0;
+}
+
+static void a_wait_can_be_interrupted(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 40);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct mr_pipeline_opts o = opts();
+    o.map = wait_at_gate;
+    o.map_ctx = &g;
+    o.map_bytes = 8;
+    o.should_stop = always;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    assert_int_equal(mr_pipeline_next(p, &b), -ECANCELED);
+    assert_string_equal(mr_pipeline_error(p), "interrupted");
+    pthread_mutex_lock(&g.mu);
+    g.open = 1;
+    pthread_cond_broadcast(&g.opened);
+    pthread_mutex_unlock(&g.mu);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void closing_in_the_middle_drops_what_was_prefetched(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.epochs = 1000;
+    for (unsigned k = 0; k < 20; k++) {
+        o.prefetch = k % 4 ? k % 4 : MR_NONE;
+        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_batch *b;
+        for (unsigned i = 0; i < k; i++)
+            if (mr_pipeline_next(p, &b) == 1)
+                mr_batch_unref(b);
+        mr_pipeline_close(p);
+    }
+    mr_dataset_unref(d);
+}
+
+static void shards_divide_an_epoch_and_batches_does_limit_it(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    unsigned seen[100] = {0};
+    for (unsigned rank = 0; rank < 3; rank++) {
+        struct mr_pipeline_opts o = opts();
+        o.rank = rank;
+        o.world = 3;
+        o.keep_last = 1;
+        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_batch *b;
+        uint64_t n = 0;
+        while (mr_pipeline_next(p, &b) == 1) {
+            for (unsigned i = 0; i < b->n; i++, n++)
+                seen[b->samples[i].index]++;
+            mr_batch_unref(b);
+        }
+        assert_int_equal(mr_pipeline_n_samples(p), n);
+        mr_pipeline_close(p);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    struct mr_pipeline_opts o = opts();
+    o.batches = 4;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    unsigned n = 0;
+    while (mr_pipeline_next(p, &b) == 1) {
+        mr_batch_unref(b);
+        n++;
+    }
+    assert_int_equal(n, 4);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void wrong_options_are_refused_with_words(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 10);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts bad[4] = {opts(), opts(), opts(), opts()};
+    bad[0].batch = 11; /* does not fill one batch */
+    bad[1].rank = 2;
+    bad[1].world = 2;
+    bad[2].map = reject_every_third; /* no size */
+    bad[3].map_without_bytes = 1;
+    for (unsigned i = 0; i < 4; i++) {
+        struct mr_pipeline *p = NULL;
+        struct mr_error err = {0};
+        if (i != 0)
+            bad[i].batch = 2;
+        assert_int_equal(mr_pipeline_open(d, &bad[i], &p, &err), -EINVAL);
+        assert_null(p);
+        assert_true(strlen(err.text) > 10);
+    }
+    mr_dataset_unref(d);
+}
+
+static void memory_is_pool_plus_files_under_way(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, N);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.map = reject_every_third;
+    o.map_bytes = 1000;
+    o.max_error_share = 1;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    while (mr_pipeline_next(p, &b) == 1)
+        mr_batch_unref(b);
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    /* prefetch 1 + one being filled + one held */
+    assert_true(s.pool_bytes >= 3 * 16 * 1000 && s.pool_bytes < 3 * (16 * 1000 + 8192));
+    assert_true(s.memory_peak_bytes <= s.pool_bytes + 8 * 600000 + ((size_t)32 << 20));
+    assert_true(s.memory_peak_bytes >= s.memory_bytes && s.memory_bytes > s.pool_bytes);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+int main(void)
+{
+    const char *name = getenv("MILLRACE_ENGINE");
+    engine = name && !strcmp(name, "uring") ? MR_ENGINE_URING : MR_ENGINE_THREADS;
+    struct mr_uring_reader *probe;
+    if (engine == MR_ENGINE_URING) {
+        if (mr_uring_reader_open(1, &probe, NULL)) {
+            printf("SKIP: io_uring is not available here\n");
+            return 77;
+        }
+        mr_uring_reader_close(probe);
+    }
+    const struct CMUnitTest tests[] = {
+        WITH_TEMPDIR(an_epoch_delivers_every_file_once_and_whole),
+        WITH_TEMPDIR(batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files),
+        WITH_TEMPDIR(a_run_set_to_a_position_equals_the_unbroken_one),
+        WITH_TEMPDIR(each_kind_of_bad_file_is_replaced_and_named),
+        WITH_TEMPDIR(a_file_without_permission_is_replaced),
+        WITH_TEMPDIR(on_error_fail_stops_at_the_first_bad_sample_and_names_it),
+        WITH_TEMPDIR(too_many_bad_samples_end_the_run_with_the_count),
+        WITH_TEMPDIR(a_data_set_of_nothing_but_bad_files_ends_soon),
+        WITH_TEMPDIR(a_map_fills_slots_and_its_failures_are_replaced),
+        WITH_TEMPDIR(few_descriptors_slow_a_run_down_but_change_nothing),
+        WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
+        WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),
+        WITH_TEMPDIR(a_wait_can_be_interrupted),
+        WITH_TEMPDIR(closing_in_the_middle_drops_what_was_prefetched),
+        WITH_TEMPDIR(shards_divide_an_epoch_and_batches_does_limit_it),
+        WITH_TEMPDIR(wrong_options_are_refused_with_words),
+        WITH_TEMPDIR(memory_is_pool_plus_files_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
