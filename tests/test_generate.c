@@ -45,26 +45,26 @@ void *__wrap_realloc(void *p, size_t size)
     return fails() ? NULL : __real_realloc(p, size);
 }
 
-void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
     if (!fails())
-        return __real_mmap(at, size, prot, flags, fd, offset);
+        return __real_mmap64(at, size, prot, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...)
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
     int mode = flags & O_CREAT ? va_arg(args, int) : 0;
     va_end(args);
     if (!fails())
-        return __real_open(path, flags, mode);
+        return __real_open64(path, flags, mode);
     errno = EMFILE;
     return -1;
 }
@@ -391,7 +391,8 @@ static void every_failing_call_is_reported_and_leaves_no_list(void **state)
         free(dir);
     }
     assert_int_equal(r, 0);
-    assert_in_range(n, 10, 999);
+    print_message("%d calls can fail\n", n - 2);
+    assert_in_range(n, 15, 999);
 }
 
 int main(void)
