@@ -11,6 +11,7 @@
 #include "whole_file.h"
 
 #include <millrace/image.h>
+#include <millrace/store.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -94,10 +95,15 @@ static int look_at(struct scout *s, uint64_t i, struct sight *seen)
         return -errno;
     seen->size = (uint64_t)st.st_size;
     r = mr_whole_file_allowed(st.st_mode, seen->size, SIZE_MAX);
+    uint64_t cached = s->cache.cached_before;
     if (!r)
         r = mr_cache_sweep_file(&s->cache, path, 0);
-    if (!r && (s->x->o->check || i % s->x->probe_every == 0))
+    if (!r && (s->x->o->check || i % s->x->probe_every == 0)) {
         r = probe(s, path, seen);
+        /* Looking at a data set must not warm it: what was not cached is dropped again. */
+        if (s->cache.cached_before == cached)
+            mr_cache_evict(path, NULL, NULL);
+    }
     return r;
 }
 
@@ -130,8 +136,12 @@ static unsigned n_threads(const struct mr_survey_opts *o)
 /* Send the scouts out and wait for them.  Fewer threads than wanted are enough. */
 static int explore(struct expedition *x, struct mr_survey *s)
 {
-    /* The smallest output, every row decoded. */
-    struct mr_decoder_opts decode = {.width = 1, .height = 1, .dtype = MR_IMAGE_U8, .exact = 1};
+    /* The smallest output that needs every row of an image. */
+    struct mr_decoder_opts decode = {.width = 1,
+                                     .height = 1,
+                                     .dtype = MR_IMAGE_U8,
+                                     .resize = MR_RESIZE_AREA,
+                                     .exact = 1};
     struct scout *scouts = calloc(MAX_THREADS, sizeof *scouts);
     unsigned n = n_threads(x->o), n_started = 0;
     if (!scouts)
@@ -226,10 +236,22 @@ static int is_image(const struct sight *seen)
     return seen->info && seen->info->format;
 }
 
+/* A data set without a single image is one of other files, and these are not broken images. */
+static void forgive_if_no_images(struct expedition *x)
+{
+    for (uint64_t i = 0; i < x->n; i++)
+        if (is_image(&x->sight[i]))
+            return;
+    for (uint64_t i = 0; i < x->n; i++)
+        if (x->sight[i].words)
+            x->sight[i].code = 0;
+}
+
 /* Sums over everything that was seen; v is room for n numbers. */
 static void add_up(struct expedition *x, struct mr_survey *s, uint64_t *v)
 {
     uint64_t n = 0;
+    forgive_if_no_images(x);
     for (uint64_t i = 0; i < x->n; i++) {
         const struct sight *seen = &x->sight[i];
         if (seen->code < 0) {

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""test_cli_images.py - `generate`, `bench --map decode` and what `inspect` says of images."""
+import csv
+import hashlib
+import shutil
+
+from system_kit import TempDirCase, engines, main, results, run
+
+
+def tree_digest(folder):
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Images(TempDirCase):
+    def generate(self, name="photos", *more):
+        folder = self.dir / name
+        done = run("generate", "--preset", "caltech101", "--count", 48, "--classes", 4, "--out",
+                   folder, *more)
+        self.assertEqual(done.status, 0, done.err)
+        return folder
+
+    def spoil(self, folder):
+        """Damage some images; what each kind of damage is called in the ledger."""
+        files = sorted((folder / "class_0000").iterdir())
+        whole = files[0].read_bytes()
+        files[0].write_bytes(whole[:len(whole) // 2])
+        files[1].write_bytes(b"this is not an image at all")
+        files[2].write_bytes(b"")
+        # SOF0 with 65,500 x 65,500 pixels
+        bomb = bytearray(whole)
+        at = bomb.index(b"\xff\xc0")
+        bomb[at + 5:at + 9] = (65500).to_bytes(2, "big") * 2
+        files[3].write_bytes(bytes(bomb))
+        return {str(files[0]): "truncated", str(files[1]): "corrupt", str(files[2]): "empty",
+                str(files[3]): "too large"}
+
+    def hash_of(self, folder, *more):
+        r, = results("bench", "--data", folder, "--map", "decode", "--image-size", 64, "--batch", 8,
+                     "--runs", 1, "--hash", *more)
+        return r["batch_hash"]
+
+    def test_generate_makes_what_its_list_says_and_the_same_again(self):
+        folder = self.generate()
+        rows = read_csv(folder / "list.csv")
+        self.assertEqual(len(rows), 48)
+        for row in rows:
+            self.assertTrue((folder / row["path"]).read_bytes().startswith(b"\xff\xd8\xff"))
+            self.assertEqual(row["path"].split("/")[0], f"class_{int(row['label']):04d}")
+        self.assertEqual(tree_digest(folder), tree_digest(self.generate("again")))
+        self.assertNotEqual(tree_digest(folder), tree_digest(self.generate("other", "--seed", 2)))
+
+    def test_generate_tells_what_is_wrong(self):
+        self.assertEqual(run("generate").status, 2)
+        done = run("generate", "--count", 2, "--out", self.dir / "missing" / "photos")
+        self.assertEqual(done.status, 1)
+        self.assertIn(str(self.dir / "missing"), done.err)
+        done = run("generate", "--count", 2, "--classes", 3, "--out", self.dir / "photos")
+        self.assertNotEqual(done.status, 0)
+        self.assertEqual(run("generate", "--preset", "mnist", "--out", self.dir / "x").status, 2)
+
+    def test_generate_writes_json(self):
+        r, = results("generate", "--count", 3, "--classes", 1, "--out", self.dir / "photos")
+        self.assertEqual((r["images"], r["partial"], r["preset"]), (3, False, "imagenet"))
+        self.assertGreater(r["bytes"], 1000)
+
+    def test_hash_is_the_same_for_threads_engines_and_prefetch(self):
+        folder = self.generate()
+        self.spoil(folder)
+        hashes = {}
+        for augment in ("none", "crop-flip"):
+            more = ("--augment", augment, "--max-errors", "50%")
+            hashes[augment] = self.hash_of(folder, *more)
+            for engine in engines():
+                for threads, prefetch in ((1, 0), (2, 1), (4, 4), (8, 1)):
+                    self.assertEqual(
+                        self.hash_of(folder, *more, "--engine", engine, "--threads", threads,
+                                     "--prefetch", prefetch), hashes[augment],
+                        (augment, engine, threads, prefetch))
+        self.assertNotEqual(hashes["none"], hashes["crop-flip"])
+        for other in (("--seed", 2), ("--resize", "area"), ("--dtype", "u8"), ("--layout", "nchw"),
+                      ("--exact",)):
+            self.assertNotEqual(self.hash_of(folder, "--max-errors", "50%", *other), hashes["none"])
+
+    def test_bad_images_are_in_the_ledger_with_the_reason(self):
+        folder = self.generate()
+        want = self.spoil(folder)
+        for engine in engines():
+            ledger = self.dir / "ledger.csv"
+            r, = results("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1,
+                         "--max-errors", "50%", "--ledger", ledger, "--engine", engine)
+            self.assertEqual(r["skipped"], 4)
+            rows = read_csv(ledger)
+            self.assertEqual({row["path"]: row["reason"] for row in rows}, want)
+            self.assertTrue(all(row["error"] and row["substitute"] for row in rows))
+            self.assertEqual(r["map"], "decode")
+            self.assertEqual(r["image"]["width"], 224)
+            self.assertGreater(r["decode_s_per_image"], 0)
+            self.assertGreater(r["resize_s_per_image"], 0)
+            done = run("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1,
+                       "--on-error", "fail", "--engine", engine)
+            self.assertEqual(done.status, 1)
+            self.assertIn("class_0000", done.err)
+
+    def test_accept_truncated_takes_half_an_image(self):
+        folder = self.generate()
+        image = sorted((folder / "class_0001").iterdir())[0]
+        image.write_bytes(image.read_bytes()[:-200])
+        common = ("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1)
+        r, = results(*common)
+        self.assertEqual(r["skipped"], 1)
+        r, = results(*common, "--accept-truncated")
+        self.assertEqual(r["skipped"], 0)
+
+    def test_max_pixels_refuses_what_is_larger(self):
+        folder = self.generate()
+        done = run("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1,
+                   "--max-pixels", 100)
+        self.assertEqual(done.status, 1)
+        self.assertIn("pixels", done.err)
+
+    def test_delivered_bytes_are_those_of_the_files(self):
+        folder = self.generate()
+        size = sum(p.stat().st_size for p in folder.rglob("*.jpg"))
+        r, = results("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1)
+        self.assertEqual(r["delivered_bytes"], size)
+
+    def test_inspect_knows_images_and_finds_broken_ones(self):
+        folder = self.generate()
+        r, = results("inspect", folder)
+        images = r["images"]
+        self.assertEqual((images["jpeg"], images["png"], images["other"]), (48, 0, 0))
+        self.assertEqual(sum(images["sampling"].values()) + images["grey"], 48)
+        self.assertLessEqual(images["width"]["min"], images["width"]["p50"])
+        self.assertGreater(images["height"]["p50"], 50)
+        want = self.spoil(folder)
+        r, = results("inspect", folder, "--check")
+        self.assertEqual(r["broken"], 4)
+        self.assertEqual({b["path"] for b in r["broken_files"]}, set(want))
+        self.assertTrue(all(b["reason"] for b in r["broken_files"]))
+        self.assertEqual(r["files"], 44)
+
+    def test_stopping_generate_leaves_a_true_list(self):
+        done = run("generate", "--count", 100000, "--out", self.dir / "photos",
+                   prefix=("timeout", "-s", "INT", "2"))
+        self.assertIn(done.status, (124, 130))
+        folder = self.dir / "photos"
+        listed = {row["path"] for row in read_csv(folder / "list.csv")}
+        there = {str(p.relative_to(folder)) for p in folder.rglob("*.jpg")}
+        self.assertEqual(listed, there)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
