@@ -1,6 +1,6 @@
 /* compare_decode.c - this library's decoder against libjpeg-turbo, bytes in memory to pixels.
  *
- *     compare_decode DIR [ROUNDS]
+ *     compare_decode DIR [ROUNDS [ONLY]]     ONLY: comparisons whose title contains this
  *
  * One thread, its CPU time.  Every file of DIR that both sides decode is held in memory.  A round
  * runs both sides over all files, in groups of 16 and each group in the order A B B A, so that both
@@ -45,7 +45,8 @@ struct work {
     tjhandle tj;
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr jpeg_errors; /* exits: every file was decoded before */
-    uint8_t *rgb;                      /* large enough for the largest */
+    const char *only;
+    uint8_t *rgb; /* large enough for the largest */
     size_t rgb_bytes;
 };
 
@@ -246,6 +247,8 @@ static void load_all(struct work *w, const char *dir)
 static void compare(struct work *w, const char *title, const struct mr_decoder_opts *o,
                     side_fn *peer, int rounds)
 {
+    if (w->only && !strstr(title, w->only))
+        return;
     mr_decoder_free(w->dec);
     w->dec = NULL;
     w->slot_bytes = mr_decoder_bytes(o);
@@ -259,7 +262,7 @@ static void compare(struct work *w, const char *title, const struct mr_decoder_o
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: %s DIR [ROUNDS]\n", argv[0]);
+        fprintf(stderr, "usage: %s DIR [ROUNDS [ONLY]]\n", argv[0]);
         return 2;
     }
     int rounds = argc > 2 ? atoi(argv[2]) : 9;
@@ -270,6 +273,7 @@ int main(int argc, char **argv)
     area.resize = MR_RESIZE_AREA;
     exact.exact = 1;
     struct work w = {.tj = tjInitDecompress(), .slot_bytes = mr_decoder_bytes(&nchw)};
+    w.only = argc > 3 ? argv[3] : NULL;
     w.jpeg.err = jpeg_std_error(&w.jpeg_errors);
     jpeg_create_decompress(&w.jpeg);
     w.slots = aligned_alloc(64, N_SLOTS * w.slot_bytes);

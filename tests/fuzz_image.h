@@ -12,8 +12,8 @@ struct fuzz_decoders {
     struct mr_decoder *of[FUZZ_WAYS]; /* made when first used, and used again: as in a pipeline */
 };
 
-/* Decode data[1..] with the options that data[0] selects, if it begins with `magic`; abort if the
- * answer breaks the contract. */
+/* Decode data[1..], its beginning replaced by `magic`, with the options that data[0] selects; abort
+ * if the answer breaks the contract. */
 int fuzz_image(struct fuzz_decoders *f, const uint8_t *magic, size_t n_magic, const uint8_t *data,
                size_t len);
 

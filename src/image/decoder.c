@@ -3,7 +3,9 @@
  *     bytes -> jpeg_reader  planes or rows  \
  *              png_reader   rows             > plane_resizer -> slot
  *
- * All that is needed again for the next image is kept, and grows to the largest image seen. */
+ * All that is needed again for the next image is kept, and grows to the largest image seen; what
+ * libjpeg takes for an image (two small blocks, unless it is progressive) it takes again for the
+ * next. */
 #include "errtext.h"
 #include "clock.h"
 #include "jpeg_reader.h"
@@ -23,7 +25,7 @@ struct mr_decoder {
     struct mr_decoder_opts opts; /* complete */
     struct mr_resizer resizer;
     struct mr_jpeg *jpeg;
-    struct mr_buffer png_memory;
+    struct mr_png *png;
     struct mr_decoder_times times;
     struct mr_error error;
 };
@@ -77,6 +79,8 @@ int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out)
     d->opts = o;
     mr_resizer_init(&d->resizer, &d->opts, kernels);
     int r = mr_jpeg_new(&d->jpeg);
+    if (!r)
+        r = mr_png_new(&d->png);
     if (r) {
         mr_decoder_free(d);
         return r;
@@ -91,7 +95,7 @@ void mr_decoder_free(struct mr_decoder *d)
         return;
     mr_jpeg_free(d->jpeg);
     mr_resizer_fini(&d->resizer);
-    mr_buffer_fini(&d->png_memory);
+    mr_png_free(d->png);
     free(d);
 }
 
@@ -131,7 +135,7 @@ int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t
     if (r == MR_IMAGE_JPEG)
         r = mr_jpeg_run(d->jpeg, &f);
     else if (r == MR_IMAGE_PNG)
-        r = mr_png_run(&d->png_memory, &f);
+        r = mr_png_run(d->png, &f);
     d->times.resize_ns = d->resizer.spent_ns;
     d->times.decode_ns = mr_clock_ns() - begin_ns - d->times.resize_ns;
     return r;

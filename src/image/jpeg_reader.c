@@ -9,9 +9,9 @@
  *
  * libjpeg refuses to skip or crop raw data, but it asks before each inverse transform whether the
  * component is needed.  Clearing component_needed for the rows that the output does not use skips
- * their transforms; rows below the last one are not even entropy-decoded.  For random crops this
- * beats jpeg_skip_scanlines and jpeg_crop_scanline, which would also skip the transforms left and
- * right of the crop but make us take interleaved, upsampled, converted rows.
+ * their transforms; rows below the last one are not even entropy-decoded.  For random crops this is
+ * faster than jpeg_skip_scanlines and jpeg_crop_scanline, which would also skip the transforms left
+ * and right of the crop but make us take interleaved, upsampled, converted rows (docs/image.md).
  *
  * Errors leave libjpeg by longjmp to the one setjmp in guarded(); nothing between holds memory of
  * its own.  Warnings that mean lost pixels are errors, unless accept_truncated.

@@ -37,6 +37,9 @@ struct mr_kernels {
     void (*ycc_to_rgb)(int16_t *y_r, int16_t *cb_g, int16_t *cr_b, uint32_t n);
     /* RGB triples to three rows. */
     void (*split_rgb)(const uint8_t *rgb, uint32_t n, uint8_t *const planes[3]);
+    /* After the last store of an image: stores that bypassed the cache become visible before any
+     * that follow, so that a slot may be handed to another thread. */
+    void (*finish)(void);
     mr_store_fn *store_f32_nchw, *store_f32_nhwc, *store_u8_nchw, *store_u8_nhwc;
 };
 

@@ -138,11 +138,24 @@ AVX2 static void split_rgb(const uint8_t *rgb, uint32_t n, uint8_t *const planes
     mr_kernels_scalar.split_rgb(rgb + 3 * i, n - i, rest);
 }
 
+static void finish(void)
+{
+    _mm_sfence();
+}
+
 AVX2 static __m256 to_float(const int16_t *v, float scale, float bias)
 {
     __m256i wide = _mm256_cvtepi16_epi32(_mm_loadu_si128((const void *)v));
     __m256 f = _mm256_mul_ps(_mm256_cvtepi32_ps(wide), _mm256_set1_ps(scale));
     return _mm256_add_ps(f, _mm256_set1_ps(bias));
+}
+
+AVX2 static void put(float *out, __m256 f, int stream)
+{
+    if (stream)
+        _mm256_stream_ps(out, f);
+    else
+        _mm256_storeu_ps(out, f);
 }
 
 /* What is left of a row after `done` pixels. */
@@ -165,28 +178,23 @@ AVX2 static void store_f32_nchw(const int16_t *const rgb[3], const struct mr_row
     uint32_t n = o->n & ~7u;
     for (int c = 0; c < 3; c++) {
         float *out = o->at[c];
-        for (uint32_t i = 0; i < n; i += 8) {
-            __m256 f = to_float(rgb[c] + i, o->scale[c], o->bias[c]);
-            if (o->stream)
-                _mm256_stream_ps(out + i, f);
-            else
-                _mm256_storeu_ps(out + i, f);
-        }
+        for (uint32_t i = 0; i < n; i += 8)
+            put(out + i, to_float(rgb[c] + i, o->scale[c], o->bias[c]), o->stream);
     }
     store_rest(mr_kernels_scalar.store_f32_nchw, rgb, o, n, 4, 0);
 }
 
 /* Within each half: r0 g0 b0 r1 | g1 b1 r2 g2 | b2 r3 g3 b3; then the halves are put in order. */
-AVX2 static void interleave(__m256 r, __m256 g, __m256 b, float *out)
+AVX2 static void interleave(__m256 r, __m256 g, __m256 b, float *out, int stream)
 {
     __m256 low = _mm256_unpacklo_ps(r, g), high = _mm256_unpackhi_ps(r, g);
     __m256 x = _mm256_shuffle_ps(low, _mm256_shuffle_ps(b, r, 0x50), 0x84);
     __m256 y = _mm256_shuffle_ps(_mm256_shuffle_ps(g, b, 0x55), high, 0x48);
     __m256 z =
         _mm256_shuffle_ps(_mm256_shuffle_ps(b, high, 0xaa), _mm256_shuffle_ps(high, b, 0xff), 0x88);
-    _mm256_storeu_ps(out, _mm256_permute2f128_ps(x, y, 0x20));
-    _mm256_storeu_ps(out + 8, _mm256_permute2f128_ps(z, x, 0x30));
-    _mm256_storeu_ps(out + 16, _mm256_permute2f128_ps(y, z, 0x31));
+    put(out, _mm256_permute2f128_ps(x, y, 0x20), stream);
+    put(out + 8, _mm256_permute2f128_ps(z, x, 0x30), stream);
+    put(out + 16, _mm256_permute2f128_ps(y, z, 0x31), stream);
 }
 
 AVX2 static void store_f32_nhwc(const int16_t *const rgb[3], const struct mr_row_out *o)
@@ -196,7 +204,7 @@ AVX2 static void store_f32_nhwc(const int16_t *const rgb[3], const struct mr_row
     for (uint32_t i = 0; i < n; i += 8)
         interleave(to_float(rgb[0] + i, o->scale[0], o->bias[0]),
                    to_float(rgb[1] + i, o->scale[1], o->bias[1]),
-                   to_float(rgb[2] + i, o->scale[2], o->bias[2]), out + 3 * i);
+                   to_float(rgb[2] + i, o->scale[2], o->bias[2]), out + 3 * i, o->stream);
     store_rest(mr_kernels_scalar.store_f32_nhwc, rgb, o, n, 0, 12);
 }
 
@@ -248,6 +256,7 @@ const struct mr_kernels mr_kernels_avx2 = {
     .blend_columns = blend_columns,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
+    .finish = finish,
     .store_f32_nchw = store_f32_nchw,
     .store_f32_nhwc = store_f32_nhwc,
     .store_u8_nchw = store_u8_nchw,

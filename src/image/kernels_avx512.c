@@ -138,6 +138,11 @@ AVX512 static void ycc_to_rgb(int16_t *y_r, int16_t *cb_g, int16_t *cr_b, uint32
     }
 }
 
+static void finish(void)
+{
+    _mm_sfence();
+}
+
 AVX512 static __m512 to_float(const int16_t *v, float scale, float bias)
 {
     __m512i wide = _mm512_cvtepi16_epi32(_mm256_loadu_si256((const void *)v));
@@ -215,6 +220,7 @@ const struct mr_kernels mr_kernels_avx512 = {
     .blend_columns = blend_columns,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
+    .finish = finish,
     .store_f32_nchw = store_f32_nchw,
     .store_f32_nhwc = store_f32_nhwc,
     .store_u8_nchw = store_u8_nchw,

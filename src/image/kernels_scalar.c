@@ -72,6 +72,10 @@ static void split_rgb(const uint8_t *rgb, uint32_t n, uint8_t *const planes[3])
     }
 }
 
+static void finish(void)
+{
+}
+
 static void store_f32_nchw(const int16_t *const rgb[3], const struct mr_row_out *o)
 {
     for (int c = 0; c < 3; c++) {
@@ -113,6 +117,7 @@ const struct mr_kernels mr_kernels_scalar = {
     .blend_columns = blend_columns,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
+    .finish = finish,
     .store_f32_nchw = store_f32_nchw,
     .store_f32_nhwc = store_f32_nhwc,
     .store_u8_nchw = store_u8_nchw,

@@ -250,5 +250,7 @@ void mr_resizer_advance(struct mr_resizer *r)
     do {
         make_row(r, r->next++);
     } while (!mr_resizer_done(r) && due[r->next] <= r->n_stripes);
+    if (mr_resizer_done(r))
+        r->kernels->finish();
     r->spent_ns += mr_clock_ns() - begin_ns;
 }

@@ -1,4 +1,5 @@
-/* png_reader.c - PNG files to RGB rows through libspng.
+/* png_reader.c - PNG files to RGB rows, the plain ones by png_plain.c and all others through
+ * libspng.
  *
  * libspng converts every colour type to 8-bit RGB: palettes are looked up, grey is repeated, the
  * upper half of 16 bits is kept, alpha is dropped.  Rows go to the resizer as they are inflated; an
@@ -8,12 +9,15 @@
  * text and profiles may inflate to, and inflating stops when the image is full.  Metadata with a
  * wrong checksum is dropped, image data with one is corrupt.
  *
- * libspng has no context to use again, so each image costs its dozen allocations. */
+ * libspng has no context to use again, so each image that comes here costs its dozen allocations.
+ */
 #include "png_reader.h"
 
 #include "errtext.h"
+#include "png_plain.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <spng.h>
@@ -21,6 +25,11 @@
 #define MAX_METADATA ((size_t)16 << 20)
 #define MAX_MISSING  ((size_t)64 << 20) /* of a chunk that is cut */
 #define MAX_ZEROS    ((size_t)64 << 10)
+
+struct mr_png {
+    struct mr_png_plain *plain;
+    struct mr_buffer memory; /* a row, or the image if it is interlaced */
+};
 
 static int code_of(int message)
 {
@@ -141,7 +150,7 @@ static int read_interlaced(spng_ctx *ctx, const struct mr_frame *f, const struct
     return 0;
 }
 
-int mr_png_run(struct mr_buffer *memory, const struct mr_frame *f)
+static int run_spng(struct mr_png *p, const struct mr_frame *f)
 {
     spng_ctx *ctx = NULL;
     struct tail tail;
@@ -154,10 +163,37 @@ int mr_png_run(struct mr_buffer *memory, const struct mr_frame *f)
     if (!r)
         r = mr_frame_begin_rows(f, h.width, h.height, &region);
     if (!r)
-        r = h.interlace_method ? read_interlaced(ctx, f, &h, memory)
-                               : read_rows(ctx, f, &h, memory);
+        r = h.interlace_method ? read_interlaced(ctx, f, &h, &p->memory)
+                               : read_rows(ctx, f, &h, &p->memory);
     spng_ctx_free(ctx);
     return r;
+}
+
+int mr_png_run(struct mr_png *p, const struct mr_frame *f)
+{
+    int r = mr_png_plain_run(p->plain, f);
+    return r == MR_PNG_UNUSUAL ? run_spng(p, f) : r;
+}
+
+int mr_png_new(struct mr_png **out)
+{
+    struct mr_png *p = calloc(1, sizeof *p);
+    int r = p ? mr_png_plain_new(&p->plain) : -ENOMEM;
+    if (r) {
+        mr_png_free(p);
+        return r;
+    }
+    *out = p;
+    return 0;
+}
+
+void mr_png_free(struct mr_png *p)
+{
+    if (!p)
+        return;
+    mr_png_plain_free(p->plain);
+    mr_buffer_fini(&p->memory);
+    free(p);
 }
 
 int mr_png_probe(const struct mr_frame *f, struct mr_image_info *out)
