@@ -18,16 +18,17 @@ test: deps
 	@$(MAKE) --no-print-directory all
 	meson test -C $(BUILD) --print-errorlogs
 
-# Until the study's other experiments exist: make data, run the micro-benchmark, print its table.
+# Until the study's other experiments exist: make data, run the micro-benchmark, print its tables.
 study: deps
 	@$(MAKE) --no-print-directory all
-	@test -d $(STUDY_DATA) || { \
-	    echo "Making 2,048 files of ImageNet's sizes in $(STUDY_DATA) ..."; \
-	    $(BUILD)/bench/make_files $(STUDY_DATA).tmp 2048 && mv $(STUDY_DATA).tmp $(STUDY_DATA); }
+	@test -f $(STUDY_DATA)/list.csv || { \
+	    echo "Making 2,048 photos of ImageNet's kind in $(STUDY_DATA) ..."; \
+	    $(BUILD)/millrace generate --count 2048 --out $(STUDY_DATA); }
 	$(BUILD)/millrace inspect $(STUDY_DATA)
 	$(BUILD)/millrace bench --data $(STUDY_DATA) --threads 1,2,4,8 --cold --json millrace-study.json
 	$(BUILD)/millrace bench --data $(STUDY_DATA) --threads 1,2,4,8 --cold --engine uring || \
 	    echo "(the uring engine is not available here)"
+	$(BUILD)/millrace bench --data $(STUDY_DATA) --map decode --threads 1,2 --runs 3 --cold
 	@echo "Results: millrace-study.json"
 
 install: all

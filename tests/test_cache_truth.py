@@ -293,7 +293,10 @@ class OnDisk(MountCase):
         self.evict(data)
         self.assertEqual(results("inspect", data)[0]["cached_bytes"], 0)
         self.assertIn("cached: 0 B (0%)", run("inspect", data).out)
-        self.assertEqual(results("inspect", data, "--check")[0]["cached_bytes"], 0)  # asked before
+        self.assertEqual(results("inspect", data, "--check")[0]["cached_bytes"], 0)
+        self.assertEqual(results("inspect", data)[0]["cached_bytes"], 0)  # a look does not warm
+        results("bench", "--data", data, "--batch", 1, "--runs", 1)
+        self.assertEqual(results("inspect", data, "--check")[0]["cached_bytes"], self.n_bytes)
         self.assertEqual(results("inspect", data)[0]["cached_bytes"], self.n_bytes)
         self.assertIsNone(results("inspect", data, stranger=True)[0]["cached_bytes"])
         self.assertIn("cannot be known", run("inspect", data, stranger=True).out)

@@ -326,8 +326,8 @@ class Failures(CliCase):
             self.assertEqual(status, 1, err)
             self.assertIn("standard output could not be written", err)
             self.assert_envelope(json.loads(out.read_bytes()), command[0])
-        status = self.closed(2, "bench", "--data", data, "--batch", 8, "--runs", 1, "--json", out)[0]
-        self.assertEqual(status, 0)
+        bench = ["bench", "--data", data, "--batch", 8, "--runs", 1, "--json", out]
+        self.assertEqual(self.closed(2, *bench)[0], 0)
         self.assert_envelope(json.loads(out.read_bytes()), "bench")
         self.assertEqual(self.closed(0, "inspect", data)[0], 0)
 

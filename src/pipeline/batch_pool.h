@@ -48,6 +48,7 @@ struct mr_work_batch {
 
     /* Guarded by pool->mu */
     int ready;
+    uint64_t open_ns; /* when it was opened */
     struct mr_bad_note *bad;
     unsigned n_bad, cap_bad;
     int failed; /* -errno: a slot could not be filled */

@@ -2,10 +2,11 @@
  *
  * See feed.h for the flow.  A batch is opened under the lock: its samples' indices are computed
  * there, once for all slots, so the order may keep a state (a shuffle window).  Workers then claim
- * slots with one atomic increment each.  A worker that still holds a pointer to a batch which
- * meanwhile was finished, delivered and opened again simply claims a slot of the new contents: all
- * other fields are written before `claim` is set anew with release order, and the number of slots
- * is part of that word, so that count and limit always belong together.
+ * slots with one atomic increment each (or a few at once, when batches take microseconds and the
+ * counters themselves would be the bottleneck).  A worker that still holds a pointer to a batch
+ * which meanwhile was finished, delivered and opened again simply claims a slot of the new
+ * contents: all other fields are written before `claim` is set anew with release order, and the
+ * number of slots is part of that word, so that count and limit always belong together.
  *
  * Shutdown: stopping is set, everybody is woken, workers leave after the sample they work on, and
  * whatever they did not claim is dropped with the pool. */
@@ -21,8 +22,9 @@
 #include <string.h>
 #include <time.h>
 
-#define POLL_NS 50000000 /* how often should_stop is asked */
-#define SPIN_NS 20000    /* waits shorter than that are not worth going to sleep for */
+#define POLL_NS  50000000 /* how often should_stop is asked */
+#define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
+#define SPIN_NS  20000    /* batches filled faster than that are not worth going to sleep for */
 
 /* ---- workers' side ---- */
 
@@ -52,6 +54,7 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     b->pub.epoch = at.epoch;
     b->pub.number = at.batch;
     b->pub.n = mr_order_batch(&p->order, at.epoch, at.batch, b->index);
+    b->open_ns = mr_clock_ns();
     atomic_store(&b->refs, 1);
     atomic_store(&b->finished, 0);
     atomic_store_explicit(&b->claim, (uint64_t)b->pub.n << 32, memory_order_release);
@@ -61,15 +64,57 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     return b;
 }
 
+/* Count what this worker has filled; the batch is ready when all its slots are counted. */
+static void count_filled(struct mr_worker *w)
+{
+    struct mr_pipeline *p = w->p;
+    struct mr_work_batch *b = w->filled;
+    unsigned n = w->n_filled;
+    if (!n)
+        return;
+    w->n_filled = 0;
+    unsigned n_slots = b->pub.n;
+    if (atomic_fetch_add_explicit(&b->finished, n, memory_order_acq_rel) + n != n_slots)
+        return;
+    pthread_mutex_lock(&p->pool->mu);
+    b->ready = 1;
+    p->fill_ns = mr_clock_ns() - b->open_ns;
+    atomic_fetch_add(&p->n_filled, 1);
+    if (p->asleep && p->in_work[p->next_out % p->window] == b)
+        pthread_cond_signal(&p->ready);
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
+void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len)
+{
+    struct mr_work_batch *b = t->batch;
+    b->pub.samples[t->slot] = (struct mr_sample){.data = data,
+                                                 .len = len,
+                                                 .index = t->index,
+                                                 .label = mr_dataset_label(w->p->data, t->index)};
+    if (w->filled != b)
+        count_filled(w);
+    w->filled = b;
+    w->n_filled++;
+    if (w->next == w->end || w->batch != b)
+        count_filled(w);
+}
+
+/* Take the next slot of the chunk, or claim a new chunk of the batch. */
 static int claim_slot(struct mr_worker *w, struct mr_task *t)
 {
     struct mr_work_batch *b = w->batch;
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
         return 0;
-    uint64_t claim = atomic_fetch_add_explicit(&b->claim, 1, memory_order_acq_rel);
-    unsigned slot = (uint32_t)claim;
-    if (slot >= claim >> 32)
-        return 0;
+    if (w->next == w->end) {
+        uint64_t claim = atomic_fetch_add_explicit(&b->claim, w->chunk, memory_order_acq_rel);
+        unsigned first = (uint32_t)claim, n = (unsigned)(claim >> 32);
+        if (first >= n)
+            return 0;
+        w->next = first;
+        w->end = n - first < w->chunk ? n : first + w->chunk;
+    }
+    unsigned slot = w->next++;
     *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
     return 1;
 }
@@ -86,6 +131,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
     struct mr_batch_pool *pool = p->pool;
     while (!claim_slot(w, t)) {
         int result = 1;
+        count_filled(w);
         pthread_mutex_lock(&pool->mu);
         for (;;) {
             if (atomic_load(&p->stopping)) {
@@ -109,6 +155,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
             p->n_idle--;
         }
         w->batch = p->open;
+        w->chunk = p->fill_ns < QUICK_NS ? p->quick_chunk : 1;
         pthread_mutex_unlock(&pool->mu);
         if (result != 1)
             return result;
@@ -139,22 +186,6 @@ int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *byt
 const char *mr_feed_map_error(const struct mr_worker *w)
 {
     return w->p->decode ? mr_decode_map_error(w->p->decode, w->number) : "";
-}
-
-void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len)
-{
-    struct mr_work_batch *b = t->batch;
-    b->pub.samples[t->slot] = (struct mr_sample){
-        .data = data, .len = len, .index = t->index, .label = mr_dataset_label(p->data, t->index)};
-    unsigned n = b->pub.n;
-    if (atomic_fetch_add_explicit(&b->finished, 1, memory_order_acq_rel) + 1 != n)
-        return;
-    pthread_mutex_lock(&p->pool->mu);
-    b->ready = 1;
-    atomic_fetch_add(&p->n_filled, 1);
-    if (p->asleep && p->in_work[p->next_out % p->window] == b)
-        pthread_cond_signal(&p->ready);
-    pthread_mutex_unlock(&p->pool->mu);
 }
 
 static void *worker_main(void *arg)
@@ -312,6 +343,8 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         p->o = *opts;
     fill_in_defaults(&p->o);
     p->spare_cpu = p->o.threads < online_cpus();
+    p->quick_chunk = p->o.batch / (4 * p->o.threads) ? p->o.batch / (4 * p->o.threads) : 1;
+    p->fill_ns = QUICK_NS;
     p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
                                                                           : &mr_threads_engine;
     int r = check(&p->o, err);
@@ -363,16 +396,17 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
-/* When batches come faster than a thread falls asleep and wakes up, watch for the next one instead.
- * Tried only while waits are that short, which real samples never make them, and when the workers
- * leave a CPU to spin on.  Lock held. */
+/* When batches are filled faster than a thread falls asleep and wakes up, watch for the next one
+ * instead.  Real samples never are that fast.  If the workers need every CPU, let them have it
+ * between two looks.  Lock held. */
 static void spin_until_ready(struct mr_pipeline *p)
 {
     unsigned seen = atomic_load(&p->n_filled);
     pthread_mutex_unlock(&p->pool->mu);
     uint64_t until = mr_clock_ns() + SPIN_NS;
     while (atomic_load(&p->n_filled) == seen && mr_clock_ns() < until)
-        ;
+        if (!p->spare_cpu)
+            sched_yield();
     pthread_mutex_lock(&p->pool->mu);
 }
 
@@ -414,7 +448,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     p->begun = p->wanted = 1;
     if (p->n_idle && may_open(p))
         pthread_cond_signal(&pool->work);
-    if (!is_ready(p) && p->last_wait_ns < SPIN_NS && p->spare_cpu)
+    if (!is_ready(p) && p->fill_ns < SPIN_NS)
         spin_until_ready(p);
     p->asleep = 1;
     while (!p->error.code && !is_ready(p))
@@ -440,10 +474,8 @@ static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, ui
     struct mr_pipeline_stats *s = &p->stats;
     s->batches++;
     s->samples += b->pub.n;
-    for (unsigned i = 0; i < b->pub.n; i++) {
+    for (unsigned i = 0; i < b->pub.n && !p->o.map_without_bytes; i++) {
         const struct mr_slot_cost *cost = &b->cost[i];
-        if (p->o.map_without_bytes)
-            continue;
         s->delivered_bytes += cost->file_bytes;
         s->read_s += (double)cost->read_ns / 1e9;
         s->decode_s += (double)cost->decode_ns / 1e9;
@@ -476,8 +508,7 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         pthread_mutex_unlock(&p->pool->mu);
         return r;
     }
-    p->last_wait_ns = mr_clock_ns() - start;
-    count_batch(p, b, p->last_wait_ns);
+    count_batch(p, b, mr_clock_ns() - start);
     p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
     *out = &b->pub;
     return 1;

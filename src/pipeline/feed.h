@@ -28,8 +28,12 @@ struct mr_worker {
     struct mr_pipeline *p;
     pthread_t thread;
     unsigned number;
-    struct mr_work_batch *batch; /* from which it claims */
-    void *engine;                /* what the engine keeps for this worker */
+    struct mr_work_batch *batch;  /* from which it claims */
+    unsigned chunk;               /* how many slots it claims at once, */
+    unsigned next, end;           /* those that it has claimed and not begun, */
+    struct mr_work_batch *filled; /* and those that it has finished and not yet counted: */
+    unsigned n_filled;            /* how many, and of which batch */
+    void *engine;                 /* what the engine keeps for this worker */
 };
 
 struct mr_pipeline {
@@ -41,6 +45,7 @@ struct mr_pipeline {
     uint64_t n_seq;               /* sequences in all */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     int spare_cpu;                /* more CPUs than workers */
+    unsigned quick_chunk;         /* slots claimed at once when batches are quick */
     pthread_cond_t ready;
     atomic_int stopping;
     atomic_uint n_filled; /* batches finished so far; watched by a consumer that spins */
@@ -52,6 +57,7 @@ struct mr_pipeline {
     struct mr_work_batch **in_work; /* [window], by sequence % window */
     int begun;
     int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
+    uint64_t fill_ns;   /* what the batch that was finished last took */
     unsigned n_idle;    /* workers that wait for work */
     unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;
@@ -66,7 +72,6 @@ struct mr_pipeline {
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;
     uint64_t n_bad;
-    uint64_t last_wait_ns; /* how long the last batch was waited for */
 };
 
 /* One slot to be filled. */
@@ -79,7 +84,7 @@ struct mr_task {
 /* 1 = *t is claimed; 0 = nothing to do now (only when !block); -1 = stop. */
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
 /* The slot is filled with `len` bytes at `data`, or given up. */
-void mr_feed_finish(struct mr_pipeline *p, const struct mr_task *t, uint8_t *data, size_t len);
+void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len);
 /* Decode the bytes of a file, or run the user's map on them: 0 or -errno; words for the failure, ""
  * when there are none. */
 int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);

@@ -128,7 +128,7 @@ static void work_on(struct mr_worker *w, struct mr_task *t)
             break;
         }
     }
-    mr_feed_finish(w->p, t, data, len);
+    mr_feed_finish(w, t, data, len);
 }
 
 static int begin(struct mr_worker *w, struct mr_error *err)

@@ -103,7 +103,7 @@ static int make_room(struct mr_worker *w, struct flight *f, size_t size)
 static void land(struct mr_worker *w, struct flight *f, uint8_t *data, size_t len)
 {
     struct rings *r = w->engine;
-    mr_feed_finish(w->p, &f->task, data, len);
+    mr_feed_finish(w, &f->task, data, len);
     f->next_free = r->free;
     r->free = f;
 }
@@ -197,7 +197,7 @@ static void give_all_up(struct mr_worker *w, int code)
         struct flight *f = &r->flight[i];
         if (f->op.n_pending) {
             mr_ledger_give_up(w->p, &f->task, code);
-            mr_feed_finish(w->p, &f->task, NULL, 0);
+            mr_feed_finish(w, &f->task, NULL, 0);
         }
     }
 }
