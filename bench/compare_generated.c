@@ -58,12 +58,12 @@ static double quantile(const struct set *s, int measure, double q)
 
 static int read_photo(const char *path, struct photo *p)
 {
-    int fd = mr_whole_file_open(path, MOST_BYTES, &p->n_bytes);
+    int fd = mr_whole_file_open(path, 0, MOST_BYTES, &p->n_bytes);
     if (fd < 0)
         return fd;
     if (mr_buffer_reserve(&p->file, p->n_bytes))
         return -1;
-    return mr_whole_file_fill(fd, p->file.data, p->n_bytes);
+    return mr_whole_file_fill(fd, 0, p->file.data, p->n_bytes);
 }
 
 static int add_photo(struct set *s, const char *path, int keep)

@@ -31,7 +31,7 @@ struct setting {
     struct mr_dataset *data;
     struct file_list files; /* shuffled */
     unsigned threads, depth;
-    int cold;
+    int cold, direct;
 };
 
 static int load(struct setting *s)
@@ -71,6 +71,7 @@ static double our_rate(const struct setting *s, enum mr_engine engine)
     struct mr_pipeline_opts o = {.engine = engine,
                                  .threads = s->threads,
                                  .io_depth = s->depth,
+                                 .direct = s->direct,
                                  .seed = 7,
                                  .keep_last = 1,
                                  .start_on_next = 1};
@@ -156,8 +157,8 @@ static int compare(struct setting *s, const struct contender *ours, const struct
 {
     struct comparison c;
     char what[64];
-    snprintf(what, sizeof what, "%s, %u thread%s, depth %u", s->cold ? "cold" : "warm", s->threads,
-             s->threads > 1 ? "s" : "", s->depth);
+    snprintf(what, sizeof what, "%s%s, %u thread%s, depth %u", s->cold ? "cold" : "warm",
+             s->direct ? " direct" : "", s->threads, s->threads > 1 ? "s" : "", s->depth);
     if (alternate(ours, peer, rounds, &c))
         return 1;
     alternate_print(what, ours, peer, &c, target);
@@ -199,6 +200,8 @@ int main(int argc, char **argv)
     s.threads = 2;
     if (!system("command -v fio >/dev/null")) {
         char path[PATH_MAX];
+        bad |= compare(&s, &uring, &fio, rounds, 0);
+        s.direct = 1;
         bad |= compare(&s, &uring, &fio, rounds, 0.90);
         snprintf(path, sizeof path, "%s/.fio.dat", s.dir);
         unlink(path);

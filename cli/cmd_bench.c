@@ -124,6 +124,7 @@ static struct mr_pipeline_opts pipeline_options(const struct options *o, struct 
         .engine = o->engine,
         .threads = s->threads,
         .io_depth = o->io_depth,
+        .direct = o->direct,
         .batch = o->batch,
         .prefetch = o->prefetch ? o->prefetch : MR_NONE,
         .shuffle = o->shuffle.kind,

@@ -82,6 +82,8 @@ const struct option_row option_table[] = {
      "worker threads (default: one per CPU); bench takes a list and sweeps over it"},
     {"io-depth", "N", "32", INPUT, FIELD(io_depth), value_positive, NULL,
      "reads under way at once in all, uring engine"},
+    {"direct", NULL, NULL, INPUT, FIELD(direct), value_flag, NULL,
+     "read around the page cache (O_DIRECT): for data larger than memory; nothing is left cached"},
     {"batch", "N", "64", INPUT, FIELD(batch), value_positive, NULL, "samples in a batch"},
     {"batches", "N", NULL, BENCH, FIELD(batches), value_u64, NULL,
      "batches in a run (default: all of the epochs)"},

@@ -60,6 +60,7 @@ struct options {
     unsigned engine;
     struct unsigned_list threads;
     unsigned io_depth, batch, prefetch;
+    int direct;
     uint64_t batches;
     unsigned on_error;
     struct error_budget max_errors;

@@ -12,7 +12,7 @@
 #define REDRAW_NS 100000000
 #define BAR       30
 
-#define SAME_NS   300000000 /* signals nearer than that are one wish: some senders reach us twice */
+#define SAME_NS 300000000 /* signals nearer than that are one wish: some senders reach us twice */
 
 static volatile sig_atomic_t interrupted;
 static uint64_t first_signal_ns; /* written by the handler only */

@@ -94,6 +94,8 @@ static void batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files(voi
             o.prefetch = prefetch[k];
             assert_int_equal(photo_set_hash(d, &o, &r), want);
         }
+    o.direct = 1;
+    assert_int_equal(photo_set_hash(d, &o, &r), want);
     o.seed = 2;
     assert_int_not_equal(photo_set_hash(d, &o, &r), want);
     mr_dataset_unref(d);
@@ -597,7 +599,7 @@ int main(void)
     engine = name && !strcmp(name, "uring") ? MR_ENGINE_URING : MR_ENGINE_THREADS;
     struct mr_uring_reader *probe;
     if (engine == MR_ENGINE_URING) {
-        if (mr_uring_reader_open(1, &probe, NULL)) {
+        if (mr_uring_reader_open(1, 0, &probe, NULL)) {
             printf("SKIP: io_uring is not available here\n");
             return 77;
         }

@@ -70,6 +70,7 @@ struct mr_pipeline_opts { /* zero means default */
     enum mr_engine engine;
     unsigned threads;  /* map workers; 0 = one per online CPU */
     unsigned io_depth; /* reads under way in all, uring engine; 0 = 32 */
+    int direct;        /* read around the page cache (O_DIRECT) where the file system can */
     unsigned batch;    /* samples in a batch; 0 = 64 */
     unsigned prefetch; /* finished batches kept ready while one more is filled; 0 = 1,
                         * MR_NONE = a batch is begun only when it is asked for */

@@ -65,16 +65,16 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
     if (code < 0)
         return code;
     uint64_t start = mr_clock_ns();
-    int fd = mr_whole_file_open(r->path, p->o.max_file_bytes, len);
+    int fd = mr_whole_file_open(r->path, p->o.direct, p->o.max_file_bytes, len);
     if (fd < 0)
         return fd;
-    *data = room(w, t, *len);
+    *data = room(w, t, mr_direct_round(*len));
     if (!*data) {
         close(fd);
         return -ENOMEM;
     }
     *stage = "read";
-    code = mr_whole_file_fill(fd, *data, *len);
+    code = mr_whole_file_fill(fd, p->o.direct, *data, *len);
     t->batch->cost[t->slot].read_ns = mr_clock_ns() - start;
     t->batch->cost[t->slot].file_bytes = *len;
     return code;

@@ -206,7 +206,7 @@ static void give_all_up(struct mr_worker *w, int code)
 static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct rings *r = w->engine;
-    return mr_uring_reader_open(r->depth, &r->reader, err);
+    return mr_uring_reader_open(r->depth, w->p->o.direct, &r->reader, err);
 }
 
 static void run(struct mr_worker *w)

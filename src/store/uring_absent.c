@@ -5,9 +5,11 @@
 
 #include <errno.h>
 
-int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err)
+int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                         struct mr_error *err)
 {
     (void)depth;
+    (void)direct;
     (void)out;
     return mr_fail(err, -ENOTSUP, "io_uring: this build has no liburing; use the threads engine");
 }

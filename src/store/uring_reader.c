@@ -18,6 +18,9 @@
  * without non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a
  * regular file makes this reader open without the flag from there on.
  *
+ * With O_DIRECT the device writes into the buffer itself: no page cache is filled and no CPU copies.
+ * A file system that refuses it (-EINVAL) makes this reader go on without.
+ *
  * user_data of a request = address of its op | which of the three it is (ops are 8-byte aligned).
  */
 #include "uring_reader.h"
@@ -70,11 +73,11 @@ static int trial(struct mr_uring_reader *r)
     struct mr_uring_op *done;
     mr_uring_reader_start(r, &op);
     int n = mr_uring_reader_wait(r, &done, 1);
-    r->open_flags = O_RDONLY | O_NONBLOCK;
     return n < 0 ? n : op.open_res < 0 ? op.open_res : op.read_res < 0 ? op.read_res : 0;
 }
 
-int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err)
+int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                         struct mr_error *err)
 {
     struct mr_uring_reader *r = malloc(sizeof *r + depth * sizeof *r->free_slot);
     if (!r)
@@ -107,6 +110,7 @@ int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr
         code = -ENOTSUP;
         goto failed;
     }
+    r->open_flags = O_RDONLY | O_NONBLOCK | (direct ? O_DIRECT : 0);
     *out = r;
     return 0;
 failed:
@@ -169,6 +173,10 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     int result = op->open_res < 0 ? op->open_res : op->read_res;
     const char *stage = op->open_res < 0 || result == -EISDIR ? "open" : "read";
+    if (result == -EINVAL && r->open_flags & O_DIRECT) {
+        r->open_flags &= ~O_DIRECT; /* not on this file system, or not at this offset */
+        return 2;
+    }
     if (result < 0 && !is_passing(result))
         return fail(op, stage, result);
     if (result < 0 && ++op->n_retries > MAX_RETRIES)
@@ -189,8 +197,11 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
     op->size = st.stx_size;
     if (op->have == op->size)
         return 0;
-    if (op->have < op->size && op->read_res > 0)
+    if (op->have < op->size && op->read_res > 0) {
+        if (r->open_flags & O_DIRECT) /* go on at a block */
+            op->have &= ~(MR_DIRECT_ALIGN - 1);
         return op->have == op->cap ? 1 : 2;
+    }
     return fail(op, "read", -ENODATA);
 }
 

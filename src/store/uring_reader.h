@@ -30,9 +30,12 @@ struct mr_uring_op {
     int open_res, read_res;
 };
 
-/* A ring for up to `depth` files. -ENOTSUP when io_uring is switched off, too old or not built in.
+/* A ring for up to `depth` files; with `direct` they are read around the page cache where the file
+ * system can, and buffers and their sizes must be multiples of 4096. -ENOTSUP when io_uring is
+ * switched off, too old or not built in.
  */
-int mr_uring_reader_open(unsigned depth, struct mr_uring_reader **out, struct mr_error *err);
+int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                         struct mr_error *err);
 /* Queue a file; never more than `depth` at once.  The kernel sees it at the next submit or wait. */
 void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
 int mr_uring_reader_submit(struct mr_uring_reader *r);

@@ -41,7 +41,16 @@ int mr_open_for_reading(const char *path, struct stat *st)
     return fd;
 }
 
-int mr_whole_file_open(const char *path, uint64_t max, size_t *size)
+/* Switched after opening, so that a file system without direct I/O still opens: it just stays off.
+ */
+static void set_direct(int fd, int on)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
+}
+
+int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
 {
     struct stat st;
     int fd = mr_open_for_reading(path, &st);
@@ -50,19 +59,29 @@ int mr_whole_file_open(const char *path, uint64_t max, size_t *size)
         close(fd);
     if (r)
         return r;
+    if (direct)
+        set_direct(fd, 1);
     *size = (size_t)st.st_size;
     return fd;
 }
 
-int mr_whole_file_fill(int fd, void *buf, size_t size)
+int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
 {
     int r = 0;
     for (size_t got = 0; !r && got < size;) {
-        ssize_t n = read(fd, (uint8_t *)buf + got, size - got);
+        /* A direct read that stopped between two blocks cannot go on there. */
+        if (direct && got % MR_DIRECT_ALIGN) {
+            set_direct(fd, 0);
+            direct = 0;
+        }
+        size_t left = direct ? mr_direct_round(size - got) : size - got;
+        ssize_t n = read(fd, (uint8_t *)buf + got, left);
         if (n > 0)
             got += (size_t)n;
         else if (n == 0)
             r = -ENODATA;
+        else if (errno == EINVAL && direct)
+            set_direct(fd, direct = 0);
         else if (errno != EINTR)
             r = -errno;
     }
@@ -73,8 +92,8 @@ int mr_whole_file_fill(int fd, void *buf, size_t size)
 int mr_file_read(const char *path, void *buf, size_t cap, size_t *len)
 {
     size_t size;
-    int fd = mr_whole_file_open(path, cap, &size);
-    int r = fd < 0 ? fd : mr_whole_file_fill(fd, buf, size);
+    int fd = mr_whole_file_open(path, 0, cap, &size);
+    int r = fd < 0 ? fd : mr_whole_file_fill(fd, 0, buf, size);
     if (!r)
         *len = size;
     return r;

@@ -352,6 +352,7 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "io_depth", mr_json_int(r->pipe.io_depth));
     mr_json_set(o, "map", mr_json_string(r->pipe.decode ? "decode" : "read"));
     mr_json_set(o, "image", r->pipe.decode ? image_json(r->pipe.decode) : mr_json_null());
+    mr_json_set(o, "direct", mr_json_bool(r->pipe.direct));
     mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
     mr_json_set(o, "prefetch", mr_json_int(r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch));
     mr_json_set(o, "storage", mr_json_null());

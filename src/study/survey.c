@@ -54,14 +54,14 @@ struct scout {
 
 static int read_whole(struct scout *s, const char *path, size_t *size)
 {
-    int fd = mr_whole_file_open(path, SIZE_MAX / 4, size);
+    int fd = mr_whole_file_open(path, 0, SIZE_MAX / 4, size);
     if (fd < 0)
         return fd;
     if (mr_buffer_reserve(&s->file, *size)) {
         close(fd);
         return -ENOMEM;
     }
-    return mr_whole_file_fill(fd, s->file.data, *size);
+    return mr_whole_file_fill(fd, 0, s->file.data, *size);
 }
 
 /* Read the file, say what image it is, and with `check` decode all of it. */
@@ -137,11 +137,8 @@ static unsigned n_threads(const struct mr_survey_opts *o)
 static int explore(struct expedition *x, struct mr_survey *s)
 {
     /* The smallest output that needs every row of an image. */
-    struct mr_decoder_opts decode = {.width = 1,
-                                     .height = 1,
-                                     .dtype = MR_IMAGE_U8,
-                                     .resize = MR_RESIZE_AREA,
-                                     .exact = 1};
+    struct mr_decoder_opts decode = {
+        .width = 1, .height = 1, .dtype = MR_IMAGE_U8, .resize = MR_RESIZE_AREA, .exact = 1};
     struct scout *scouts = calloc(MAX_THREADS, sizeof *scouts);
     unsigned n = n_threads(x->o), n_started = 0;
     if (!scouts)
