@@ -1,0 +1,227 @@
+/* compare_loader.c - the whole pipeline, warm files to batches of 224 x 224 x 3 floats, against
+ * others.
+ *
+ *     compare_loader DIR SCRIPTS [ROUNDS]
+ *
+ * DIR is a data set of photos, SCRIPTS the folder bench/peers.  Peers: libjpeg-turbo's bare decode
+ * of the same bytes held in memory, no resize, with as many threads; and, where Debian's packages
+ * are installed, PyTorch's DataLoader and OpenCV with the settings that are fastest in a first
+ * trial. Also printed: how much of the CPU time the pipeline itself takes, all but decode and
+ * resize. */
+#include "alternate.h"
+
+#include "clock.h"
+#include "json.h"
+
+#include <millrace/pipeline.h>
+#include <millrace/store.h>
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <turbojpeg.h>
+
+#define LARGEST ((size_t)8 << 20)
+
+struct setting {
+    const char *dir, *scripts;
+    struct mr_dataset *data;
+    uint64_t n;
+    uint8_t **bytes; /* [n] the files */
+    size_t *len;
+    unsigned threads;
+    int crop_flip;
+    char command[PATH_MAX * 2]; /* of the Python peer that is compared */
+    double own_share;           /* of our last run */
+};
+
+static int load(struct setting *s)
+{
+    struct mr_error err = {0};
+    char path[PATH_MAX];
+    if (mr_dataset_open(s->dir, &s->data, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
+    }
+    s->n = mr_dataset_size(s->data);
+    s->bytes = calloc(s->n, sizeof *s->bytes);
+    s->len = calloc(s->n, sizeof *s->len);
+    uint8_t *buf = malloc(LARGEST);
+    if (!s->bytes || !s->len || !buf)
+        return -1;
+    for (uint64_t i = 0; i < s->n; i++) {
+        mr_dataset_path(s->data, i, path, sizeof path);
+        if (mr_file_read(path, buf, LARGEST, &s->len[i]))
+            return -1;
+        s->bytes[i] = malloc(s->len[i]);
+        if (!s->bytes[i])
+            return -1;
+        memcpy(s->bytes[i], buf, s->len[i]);
+    }
+    free(buf);
+    return 0;
+}
+
+static double run_ours(void *ctx)
+{
+    struct setting *s = ctx;
+    struct mr_decoder_opts decode = {.augment =
+                                         s->crop_flip ? MR_AUGMENT_CROP_FLIP : MR_AUGMENT_NONE};
+    struct mr_pipeline_opts o = {
+        .threads = s->threads, .decode = &decode, .keep_last = 1, .start_on_next = 1};
+    struct mr_pipeline_stats stats;
+    struct mr_pipeline *p;
+    struct mr_batch *b;
+    if (mr_pipeline_open(s->data, &o, &p, NULL))
+        return 0;
+    uint64_t start = mr_clock_ns(), cpu = mr_clock_process_cpu_ns();
+    while (mr_pipeline_next(p, &b) == 1)
+        mr_batch_unref(b);
+    double seconds = (double)(mr_clock_ns() - start) / 1e9;
+    double cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
+    mr_pipeline_get_stats(p, &stats);
+    mr_pipeline_close(p);
+    /* With no more threads than CPUs, time in a worker is CPU time. */
+    s->own_share = 1 - (stats.decode_s + stats.resize_s + stats.read_s) / cpu_s;
+    return stats.replaced ? 0 : (double)stats.samples / seconds;
+}
+
+struct bare {
+    struct setting *s;
+    atomic_uint_fast64_t next;
+    atomic_int failed;
+};
+
+static void *decode_files(void *arg)
+{
+    struct bare *b = arg;
+    tjhandle tj = tjInitDecompress();
+    unsigned char *rgb = NULL;
+    size_t cap = 0;
+    uint64_t i;
+    while ((i = atomic_fetch_add(&b->next, 1)) < b->s->n) {
+        int w, h, sampling, space;
+        if (tjDecompressHeader3(tj, b->s->bytes[i], b->s->len[i], &w, &h, &sampling, &space))
+            atomic_store(&b->failed, 1);
+        size_t need = (size_t)w * (size_t)h * 3;
+        if (need > cap) {
+            free(rgb);
+            rgb = malloc(need);
+            cap = need;
+        }
+        if (tjDecompress2(tj, b->s->bytes[i], b->s->len[i], rgb, w, 0, h, TJPF_RGB, 0))
+            atomic_store(&b->failed, 1);
+    }
+    free(rgb);
+    tjDestroy(tj);
+    return NULL;
+}
+
+static double run_bare(void *ctx)
+{
+    struct setting *s = ctx;
+    struct bare b = {.s = s};
+    pthread_t t[64];
+    uint64_t start = mr_clock_ns();
+    for (unsigned i = 0; i < s->threads; i++)
+        if (pthread_create(&t[i], NULL, decode_files, &b))
+            return 0;
+    for (unsigned i = 0; i < s->threads; i++)
+        pthread_join(t[i], NULL);
+    return b.failed ? 0 : (double)s->n / ((double)(mr_clock_ns() - start) / 1e9);
+}
+
+/* The scripts print one line of JSON with "images_per_s". */
+static double run_python(void *ctx)
+{
+    struct setting *s = ctx;
+    char text[4096];
+    FILE *f = popen(s->command, "r");
+    if (!f)
+        return 0;
+    size_t len = fread(text, 1, sizeof text, f);
+    if (pclose(f))
+        return 0;
+    struct mr_json *j = mr_json_parse(text, len);
+    double rate = j ? mr_json_number(mr_json_at(j, "images_per_s")) : 0;
+    mr_json_free(j);
+    return rate;
+}
+
+/* Try every way of calling the script and keep the fastest; 0 when none works. */
+static double choose(struct setting *s, const char *const *ways)
+{
+    char best[sizeof s->command] = "";
+    double best_rate = 0;
+    for (; *ways; ways++) {
+        snprintf(s->command, sizeof s->command,
+                 "/usr/bin/python3 %s/%s '%s' --json --epochs 2%s 2>/dev/null", s->scripts, *ways,
+                 s->dir, s->crop_flip ? " --crop-flip" : "");
+        double rate = run_python(s);
+        if (rate > best_rate) {
+            best_rate = rate;
+            memcpy(best, s->command, sizeof best);
+        }
+    }
+    memcpy(s->command, best, sizeof best);
+    return best_rate;
+}
+
+static int compare(struct setting *s, const struct contender *ours, const struct contender *peer,
+                   unsigned rounds, double target)
+{
+    struct comparison c;
+    char what[64];
+    snprintf(what, sizeof what, "%u thread%s%s", s->threads, s->threads > 1 ? "s" : "",
+             s->crop_flip ? ", crop-flip" : "");
+    if (alternate(ours, peer, rounds, &c))
+        return 1;
+    alternate_print(what, ours, peer, &c, target);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const torch_ways[] = {"torch_loader.py --decoder pil --workers 1",
+                                             "torch_loader.py --decoder pil --workers 2",
+                                             "torch_loader.py --decoder torchvision --workers 1",
+                                             "torch_loader.py --decoder torchvision --workers 2",
+                                             "torch_loader.py --decoder torchvision --workers 4",
+                                             NULL};
+    static const char *const opencv_ways[] = {"opencv_loader.py --workers 2", NULL};
+    if (argc < 3 || argc > 4) {
+        fprintf(stderr, "usage: compare_loader DIR SCRIPTS [ROUNDS]\n");
+        return 2;
+    }
+    struct setting s = {.dir = argv[1], .scripts = argv[2]};
+    unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 9;
+    const struct contender ours = {"millrace", run_ours, &s}, bare = {"bare decode", run_bare, &s},
+                           torch = {"PyTorch", run_python, &s}, opencv = {"OpenCV", run_python, &s};
+    if (load(&s)) {
+        fprintf(stderr, "%s: cannot be loaded\n", s.dir);
+        return 1;
+    }
+    int bad = 0;
+    for (s.threads = 1; s.threads <= 2; s.threads++) {
+        bad |= compare(&s, &ours, &bare, rounds, 0.90);
+        printf("  all but read, decode and resize: %.1f%% of the CPU time\n", 100 * s.own_share);
+    }
+    s.threads = 2;
+    for (s.crop_flip = 0; s.crop_flip < 2; s.crop_flip++) {
+        if (choose(&s, torch_ways) > 0) {
+            printf("  %s\n", s.command);
+            bad |= compare(&s, &ours, &torch, rounds, s.crop_flip ? 2.2 : 2.3);
+        }
+        if (!s.crop_flip && choose(&s, opencv_ways) > 0)
+            bad |= compare(&s, &ours, &opencv, rounds, 1.2);
+    }
+    for (uint64_t i = 0; i < s.n; i++)
+        free(s.bytes[i]);
+    free(s.bytes);
+    free(s.len);
+    mr_dataset_unref(s.data);
+    return bad;
+}
