@@ -272,7 +272,8 @@ class OnDisk(MountCase):
         r = self.bench(self.roots, "--drop-caches", "--runs", 1, env=STRACE_ENV,
                        prefix=["strace", "-f", "-s", "4096", "-e", "trace=%file,write", "-o", log])
         self.assertEqual((r["cold"], r["cache_bytes"]), ("data+metadata", 0))
-        self.assert_fetched(r)
+        # The program's own pages were dropped too and are fetched again: no upper bound.
+        self.assertGreaterEqual(r["device_bytes"], r["delivered_bytes"])
         before, _, after = log.read_text(errors="replace").rpartition('"3\\n"')
         self.assertIn(str(self.roots), before)
         self.assertEqual(len(re.findall(rf'(?m)^.*"{self.roots}/class', after)), COUNT)
