@@ -20,7 +20,9 @@ static struct mr_json *to_json(const struct options *o, const struct mr_generate
     struct mr_json *r = mr_json_object();
     mr_json_set(r, "path", mr_json_string(o->out));
     mr_json_set(r, "preset", mr_json_string(mr_preset_name(o->preset)));
-    mr_json_set(r, "seed", mr_json_int((int64_t)o->seed));
+    mr_json_set(r, "seed",
+                o->seed <= INT64_MAX ? mr_json_int((int64_t)o->seed)
+                                     : mr_json_real((double)o->seed));
     mr_json_set(r, "images", mr_json_int((int64_t)made->n_images));
     mr_json_set(r, "bytes", mr_json_int((int64_t)made->n_bytes));
     mr_json_set(r, "seconds", mr_json_real(seconds));

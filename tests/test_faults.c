@@ -177,6 +177,13 @@ static void a_failed_or_short_completion_of_a_ring_is_handled(void **state)
     faults_break_completion(10, -ECANCELED);
     reasons_of_run(o, reasons);
     assert_string_equal(reasons, "");
+    o.direct = 1; /* a file that refuses it is read without */
+    faults_break_completion(10, -EINVAL);
+    reasons_of_run(o, reasons);
+    assert_string_equal(reasons, "");
+    faults_break_completion(10, 1);
+    reasons_of_run(o, reasons);
+    assert_string_equal(reasons, "");
     faults_break_completion(0, 0);
 }
 

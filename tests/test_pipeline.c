@@ -552,13 +552,14 @@ static void wrong_options_are_refused_with_words(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, 10);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts bad[4] = {opts(), opts(), opts(), opts()};
+    struct mr_pipeline_opts bad[5] = {opts(), opts(), opts(), opts(), opts()};
     bad[0].batch = 11; /* does not fill one batch */
     bad[1].rank = 2;
     bad[1].world = 2;
     bad[2].map = reject_every_third; /* no size */
     bad[3].map_without_bytes = 1;
-    for (unsigned i = 0; i < 4; i++) {
+    bad[4].threads = 1u << 30;
+    for (unsigned i = 0; i < 5; i++) {
         struct mr_pipeline *p = NULL;
         struct mr_error err = {0};
         if (i != 0)

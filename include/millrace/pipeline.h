@@ -103,7 +103,7 @@ struct mr_pipeline_opts { /* zero means default */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
     void *on_error_ctx;
     /* Asked about twenty times a second while mr_pipeline_next waits; nonzero makes it return
-     * -ECANCELED. */
+     * -ECANCELED, then and ever after. */
     int (*should_stop)(void *ctx);
     void *should_stop_ctx;
 };

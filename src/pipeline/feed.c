@@ -183,6 +183,14 @@ int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *byt
     return r < 0 ? r : 0;
 }
 
+void mr_feed_break(struct mr_pipeline *p, int code)
+{
+    pthread_mutex_lock(&p->pool->mu);
+    p->broken = code;
+    pthread_cond_signal(&p->ready);
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
 const char *mr_feed_map_error(const struct mr_worker *w)
 {
     return w->p->decode ? mr_decode_map_error(w->p->decode, w->number) : "";
@@ -343,14 +351,15 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         p->o = *opts;
     fill_in_defaults(&p->o);
     p->spare_cpu = p->o.threads < online_cpus();
-    p->quick_chunk = p->o.batch / (4 * p->o.threads) ? p->o.batch / (4 * p->o.threads) : 1;
-    p->fill_ns = QUICK_NS;
     p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
                                                                           : &mr_threads_engine;
     int r = check(&p->o, err);
     if (!r)
         r = init_order(p, err);
     if (!r) {
+        unsigned chunk = p->o.batch / (4 * p->o.threads);
+        p->quick_chunk = chunk ? chunk : 1;
+        p->fill_ns = QUICK_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
         p->in_work = calloc(p->window, sizeof *p->in_work);
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
@@ -451,8 +460,10 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     if (!is_ready(p) && p->fill_ns < SPIN_NS)
         spin_until_ready(p);
     p->asleep = 1;
-    while (!p->error.code && !is_ready(p))
+    while (!p->error.code && !p->broken && !is_ready(p))
         wait_until_ready(p);
+    if (!p->error.code && !is_ready(p))
+        mr_fail(&p->error, p->broken, "io_uring failed: %s", mr_errno_text(p->broken));
     p->asleep = p->wanted = 0;
     struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
     int r = p->error.code;

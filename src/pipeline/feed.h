@@ -59,6 +59,7 @@ struct mr_pipeline {
     int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
     uint64_t fill_ns;   /* what the batch that was finished last took */
     unsigned n_idle;    /* workers that wait for work */
+    int broken;         /* -errno: a worker could not go on */
     unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;
 
@@ -85,6 +86,8 @@ struct mr_task {
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
 /* The slot is filled with `len` bytes at `data`, or given up. */
 void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len);
+/* A worker cannot go on for a reason that is no sample's: the run ends with `code`. */
+void mr_feed_break(struct mr_pipeline *p, int code);
 /* Decode the bytes of a file, or run the user's map on them: 0 or -errno; words for the failure, ""
  * when there are none. */
 int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);

@@ -103,10 +103,10 @@ int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, 
     return 0;
 }
 
-void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, int code)
+void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
-    append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, "open", ""});
+    append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, stage, ""});
     t->batch->failed = code;
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -203,10 +203,10 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
     }
     if (b->failed && !culprit) /* the slot's own note is what could not be kept */
         return mr_fail(&p->error, b->failed, "no memory to note a bad sample");
-    if (b->failed && mr_ledger_is_ours(b->failed))
-        return fail_with(p, b, b->failed, culprit, "cannot go on at ");
+    if (b->failed && strcmp(culprit->stage, "map") && mr_ledger_is_ours(culprit->code))
+        return fail_with(p, b, culprit->code, culprit, "cannot go on at ");
     if (b->failed)
-        return fail_with(p, b, b->failed, culprit,
+        return fail_with(p, b, culprit->code, culprit,
                          p->o.on_error_policy == MR_ON_ERROR_FAIL
                              ? "bad sample "
                              : "no readable substitute found; the last tried was ");

@@ -119,12 +119,12 @@ static void work_on(struct mr_worker *w, struct mr_task *t)
         if (!code)
             break;
         data = NULL;
-        if (!mr_ledger_is_ours(code)) {
+        if (stage == map_stage || !mr_ledger_is_ours(code)) {
             if (mr_ledger_note(w->p, t, stage, code,
                                stage == map_stage ? mr_feed_map_error(w) : ""))
                 break;
         } else if (!wait_a_moment(w->p, &pause_ns)) {
-            mr_ledger_give_up(w->p, t, code);
+            mr_ledger_give_up(w->p, t, stage, code);
             break;
         }
     }

@@ -144,8 +144,8 @@ static int refill(struct mr_worker *w)
 static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *stage, int code,
                              const char *detail)
 {
-    if (mr_ledger_is_ours(code)) {
-        mr_ledger_give_up(w->p, &f->task, code);
+    if (stage[0] != 'm' && mr_ledger_is_ours(code)) {
+        mr_ledger_give_up(w->p, &f->task, stage, code);
         land(w, f, NULL, 0);
     } else if (mr_ledger_note(w->p, &f->task, stage, code, detail)) {
         land(w, f, NULL, 0);
@@ -174,7 +174,7 @@ static void arrive(struct mr_worker *w, struct flight *f)
         uint8_t *data = op->buf;
         size_t len = op->size;
         struct mr_slot_cost *cost = &f->task.batch->cost[f->task.slot];
-        cost->read_ns = mr_clock_ns() - f->start_ns;
+        cost->read_ns = op->done_ns - f->start_ns;
         cost->file_bytes = len;
         if (!p->pool->whole_files) {
             int code = mr_feed_map(w, &f->task, data, len);
@@ -186,19 +186,6 @@ static void arrive(struct mr_worker *w, struct flight *f)
             len = p->pool->slot_bytes;
         }
         land(w, f, data, len);
-    }
-}
-
-/* The ring itself failed: nothing more will arrive, so every slot that waits for it is given up. */
-static void give_all_up(struct mr_worker *w, int code)
-{
-    struct rings *r = w->engine;
-    for (unsigned i = 0; i < r->depth; i++) {
-        struct flight *f = &r->flight[i];
-        if (f->op.n_pending) {
-            mr_ledger_give_up(w->p, &f->task, code);
-            mr_feed_finish(w, &f->task, NULL, 0);
-        }
     }
 }
 
@@ -220,8 +207,8 @@ static void run(struct mr_worker *w)
             continue;
         }
         int n = mr_uring_reader_wait(r->reader, r->done, r->depth);
-        if (n < 0) {
-            give_all_up(w, n);
+        if (n < 0) { /* the ring itself failed: nothing more will arrive */
+            mr_feed_break(w->p, n);
             return;
         }
         for (int i = 0; i < n; i++) {

@@ -18,13 +18,15 @@
  * without non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a
  * regular file makes this reader open without the flag from there on.
  *
- * With O_DIRECT the device writes into the buffer itself: no page cache is filled and no CPU copies.
- * A file system that refuses it (-EINVAL) makes this reader go on without.
+ * With O_DIRECT the device writes into the buffer itself: no page cache is filled and no CPU
+ * copies. A file that refuses it (-EINVAL) is read again without; if that works, so are those after
+ * it.
  *
  * user_data of a request = address of its op | which of the three it is (ops are 8-byte aligned).
  */
 #include "uring_reader.h"
 
+#include "clock.h"
 #include "errtext.h"
 #include "whole_file.h"
 
@@ -130,10 +132,12 @@ void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
     op->slot = r->free_slot[--r->n_free];
     op->n_pending = N_PARTS;
     size_t room = op->cap - op->have;
+    int flags = op->no_direct ? r->open_flags & ~O_DIRECT : r->open_flags;
+    op->direct = (flags & O_DIRECT) != 0;
 
     /* The ring has room for depth chains, and no more are ever queued: sqe is never NULL. */
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-    io_uring_prep_openat_direct(sqe, AT_FDCWD, op->path, r->open_flags, 0, op->slot);
+    io_uring_prep_openat_direct(sqe, AT_FDCWD, op->path, flags, 0, op->slot);
     tag(sqe, op, PART_OPEN, IOSQE_IO_LINK);
 
     sqe = io_uring_get_sqe(&r->ring);
@@ -150,7 +154,8 @@ int mr_uring_reader_submit(struct mr_uring_reader *r)
 {
     int n;
     do
-        n = io_uring_submit(&r->ring);
+        n = io_uring_submit_and_get_events(
+            &r->ring); /* lets chains under way take their next step */
     while (n == -EINTR);
     return n < 0 && n != -EAGAIN && n != -EBUSY ? n : 0;
 }
@@ -173,8 +178,8 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     int result = op->open_res < 0 ? op->open_res : op->read_res;
     const char *stage = op->open_res < 0 || result == -EISDIR ? "open" : "read";
-    if (result == -EINVAL && r->open_flags & O_DIRECT) {
-        r->open_flags &= ~O_DIRECT; /* not on this file system, or not at this offset */
+    if (result == -EINVAL && op->direct) { /* perhaps this file system has no direct I/O */
+        op->no_direct = 1;
         return 2;
     }
     if (result < 0 && !is_passing(result))
@@ -193,16 +198,18 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
         r->open_flags &= ~O_NONBLOCK;
     if (op->read_res < 0)
         return 2;
+    if (op->no_direct) /* it was that: a regular file that reads without */
+        r->open_flags &= ~O_DIRECT;
     op->have += (size_t)op->read_res;
     op->size = st.stx_size;
     if (op->have == op->size)
         return 0;
-    if (op->have < op->size && op->read_res > 0) {
-        if (r->open_flags & O_DIRECT) /* go on at a block */
-            op->have &= ~(MR_DIRECT_ALIGN - 1);
-        return op->have == op->cap ? 1 : 2;
-    }
-    return fail(op, "read", -ENODATA);
+    if (op->have > op->size || op->read_res == 0)
+        return fail(op, "read", -ENODATA);
+    if (op->have == op->cap)
+        return 1;
+    op->no_direct |= op->have % MR_DIRECT_ALIGN != 0; /* cannot go on between two blocks */
+    return 2;
 }
 
 static void finish_part(struct mr_uring_reader *r, const struct io_uring_cqe *cqe,
@@ -234,6 +241,7 @@ int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, u
             if (op->n_pending)
                 continue;
             op->result = judge(r, op);
+            op->done_ns = mr_clock_ns();
             if (op->result == 2)
                 mr_uring_reader_start(r, op);
             else

@@ -24,9 +24,12 @@ struct mr_uring_op {
                         * start again */
     size_t size;       /* when result >= 0 */
     const char *stage; /* when result < 0: "open" or "read" */
+    uint64_t done_ns;  /* when it arrived */
+    int direct;        /* it was read around the page cache */
 
     /* Private */
     unsigned slot, n_pending, n_retries;
+    int no_direct;
     int open_res, read_res;
 };
 

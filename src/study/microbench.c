@@ -214,6 +214,9 @@ static void warn_if_small(struct bench *b)
     uint64_t memory = mr_memory_total_bytes();
     unsigned epochs = b->o->pipe.epochs ? b->o->pipe.epochs : 1;
     uint64_t bytes = b->out->median.delivered_bytes / epochs;
+    /* Direct I/O on a block device cannot be served from the page cache. */
+    if (b->o->pipe.direct && b->fs.kind == MR_FS_BLOCK)
+        return;
     const char *why = !b->o->cold ? "without --cold this measures the page cache, not the storage"
                       : !b->all_cold ? "and that they were evicted is unproven: this may measure a "
                                        "cache, not the storage"

@@ -95,13 +95,13 @@ static int look_at(struct scout *s, uint64_t i, struct sight *seen)
         return -errno;
     seen->size = (uint64_t)st.st_size;
     r = mr_whole_file_allowed(st.st_mode, seen->size, SIZE_MAX);
-    uint64_t cached = s->cache.cached_before;
+    struct mr_cache_sweep was = s->cache;
     if (!r)
         r = mr_cache_sweep_file(&s->cache, path, 0);
     if (!r && (s->x->o->check || i % s->x->probe_every == 0)) {
         r = probe(s, path, seen);
         /* Looking at a data set must not warm it: what was not cached is dropped again. */
-        if (s->cache.cached_before == cached)
+        if (s->cache.cached_before == was.cached_before && s->cache.n_unknown == was.n_unknown)
             mr_cache_evict(path, NULL, NULL);
     }
     return r;
@@ -277,19 +277,25 @@ static void add_up(struct expedition *x, struct mr_survey *s, uint64_t *v)
     s->height = quantiles(v, n);
 }
 
-static void count_classes(const struct mr_dataset *data, struct mr_survey *s)
+/* Labels may have gaps, and one may be huge, so they are sorted, not used as places. */
+static void count_classes(const struct mr_dataset *data, struct mr_survey *s, uint64_t *v)
 {
-    uint64_t *n = calloc(s->classes, sizeof *n);
-    if (!n)
-        return;
+    uint64_t n_present = 0;
     for (uint64_t i = 0; i < s->samples; i++)
-        n[mr_dataset_label(data, i)]++;
-    s->smallest_class = s->largest_class = n[0];
-    for (uint32_t c = 1; c < s->classes; c++) {
-        s->smallest_class = n[c] < s->smallest_class ? n[c] : s->smallest_class;
-        s->largest_class = n[c] > s->largest_class ? n[c] : s->largest_class;
+        v[i] = mr_dataset_label(data, i);
+    qsort(v, s->samples, sizeof *v, by_value);
+    s->smallest_class = s->samples;
+    for (uint64_t i = 0, first = 0; i < s->samples; i++) {
+        if (i + 1 < s->samples && v[i + 1] == v[i])
+            continue;
+        uint64_t n = i + 1 - first;
+        s->smallest_class = n < s->smallest_class ? n : s->smallest_class;
+        s->largest_class = n > s->largest_class ? n : s->largest_class;
+        first = i + 1;
+        n_present++;
     }
-    free(n);
+    if (n_present < s->classes)
+        s->smallest_class = 0;
 }
 
 int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
@@ -311,7 +317,7 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
         r = explore(&x, &s);
     if (!r) {
         add_up(&x, &s, v);
-        count_classes(data, &s);
+        count_classes(data, &s, v);
         s.partial = atomic_load(&x.stop);
         *out = s;
         r = s.partial ? -ECANCELED : 0;
