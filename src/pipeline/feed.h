@@ -24,6 +24,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Room that a file buffer has from the start: most photos fit. */
+#define MR_FIRST_ROOM ((size_t)256 << 10)
+
 struct mr_worker {
     struct mr_pipeline *p;
     pthread_t thread;

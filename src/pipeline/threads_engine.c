@@ -28,8 +28,14 @@ struct reader {
 
 static int init(struct mr_worker *w, struct mr_error *err)
 {
-    w->engine = calloc(1, sizeof(struct reader));
-    return w->engine ? 0 : mr_fail(err, -ENOMEM, "no memory for a worker");
+    struct mr_pipeline *p = w->p;
+    struct reader *r = w->engine = calloc(1, sizeof *r);
+    int needs_file = !p->pool->whole_files && !p->o.map_without_bytes;
+    if (!r || (needs_file && mr_buffer_reserve(&r->file, MR_FIRST_ROOM)))
+        return mr_fail(err, -ENOMEM, "no memory for a worker");
+    mr_buffer_prefault(&r->file);
+    mr_batch_pool_count(p->pool, 0, r->file.cap);
+    return 0;
 }
 
 static void fini(struct mr_worker *w)

@@ -18,8 +18,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FIRST_ROOM ((size_t)256 << 10)
-
 struct flight { /* one file under way */
     struct mr_uring_op op;
     struct mr_task task;
@@ -70,7 +68,7 @@ static int init(struct mr_worker *w, struct mr_error *err)
         r->free = f;
         if (p->pool->whole_files || p->o.map_without_bytes)
             continue;
-        if (mr_buffer_reserve(&f->file, FIRST_ROOM))
+        if (mr_buffer_reserve(&f->file, MR_FIRST_ROOM))
             return mr_fail(err, -ENOMEM, "no memory for %u file buffers", r->depth);
         mr_buffer_prefault(&f->file);
         mr_batch_pool_count(p->pool, 0, f->file.cap);
