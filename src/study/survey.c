@@ -152,6 +152,8 @@ static int explore(struct expedition *x, struct mr_survey *s)
     for (unsigned i = 1; !r && i < n; i++, n_started++)
         if (pthread_create(&scouts[i].thread, NULL, scout_main, &scouts[i]))
             break;
+    if (!r && x->o->progress) /* the others may leave nothing to the one that reports */
+        x->o->progress(x->o->ctx, 0, x->n);
     if (!r)
         scout_main(&scouts[0]);
     for (unsigned i = 0; i < n; i++) {
