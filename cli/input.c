@@ -1,0 +1,140 @@
+/* input.c - see input.h. */
+#include "input.h"
+
+#include "errtext.h"
+#include "terminal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int input_open_data(const struct options *o, struct mr_dataset **out, const char **path)
+{
+    const char *command = command_table[o->command].name;
+    struct mr_error err = {0};
+    struct stat st;
+    if ((o->cold || o->drop_caches) && o->warm) {
+        fprintf(stderr, "millrace %s: --%s and --warm exclude each other\n", command,
+                o->cold ? "cold" : "drop-caches");
+        return 2;
+    }
+    if (!o->data == !o->list) {
+        fprintf(stderr, "millrace %s: name the data set by --data DIR or by --list FILE.csv%s\n",
+                command, o->data ? ", not both" : "");
+        return 2;
+    }
+    *path = o->data ? o->data : o->list;
+    if (!stat(*path, &st) && S_ISDIR(st.st_mode) != (o->data != NULL)) {
+        fprintf(stderr, "millrace: %s is %s: use --%s\n", *path, o->data ? "no folder" : "a folder",
+                o->data ? "list" : "data");
+        return 2;
+    }
+    if (mr_dataset_open(*path, out, &err)) {
+        fprintf(stderr, "millrace: %s\n", err.text);
+        return 1;
+    }
+    return 0;
+}
+
+struct mr_decoder_opts input_decoder(const struct options *o)
+{
+    return (struct mr_decoder_opts){
+        .width = o->image_size.width,
+        .height = o->image_size.height,
+        .resize = o->resize,
+        .dtype = o->dtype,
+        .layout = o->layout,
+        .augment = o->augment,
+        .max_pixels = o->max_pixels,
+        .exact = o->exact,
+        .accept_truncated = o->accept_truncated,
+    };
+}
+
+struct mr_pipeline_opts input_pipeline(const struct options *o, unsigned threads)
+{
+    return (struct mr_pipeline_opts){
+        .engine = o->engine,
+        .threads = threads,
+        .io_depth = o->io_depth,
+        .direct = o->direct,
+        .batch = o->batch,
+        .prefetch = o->prefetch ? o->prefetch : MR_NONE,
+        .shuffle = o->shuffle.kind,
+        .window = o->shuffle.window,
+        .seed = o->seed,
+        .epochs = o->epochs,
+        .batches = o->batches,
+        .rank = o->shard.rank,
+        .world = o->shard.world,
+        .keep_last = o->keep_last,
+        .max_file_bytes = o->max_file_bytes,
+        .on_error_policy = o->on_error,
+        .max_error_share = o->max_errors.share,
+        .max_error_count = o->max_errors.count,
+        .should_stop = terminal_interrupted,
+    };
+}
+
+/* ---- the ledger ---- */
+
+static void csv_field(FILE *f, const char *s, char after)
+{
+    int quote = strpbrk(s, ",\"\r\n") != NULL;
+    if (quote)
+        fputc('"', f);
+    for (; *s; s++) {
+        if (*s == '"')
+            fputc('"', f);
+        fputc(*s, f);
+    }
+    if (quote)
+        fputc('"', f);
+    fputc(after, f);
+}
+
+static void on_bad_sample(void *ctx, const struct mr_bad_sample *bad)
+{
+    FILE *f = ((struct ledger_file *)ctx)->file;
+    fprintf(f, "%llu,%llu,%u,%u,", (unsigned long long)bad->epoch, (unsigned long long)bad->batch,
+            bad->slot, bad->attempt);
+    csv_field(f, bad->path, ',');
+    fprintf(f, "%s,%s,", bad->stage, bad->reason);
+    csv_field(f, bad->detail, ',');
+    csv_field(f, bad->substitute ? bad->substitute : "", '\n');
+}
+
+int ledger_open(struct ledger_file *l, const char *path)
+{
+    *l = (struct ledger_file){.path = path};
+    if (!path)
+        return 0;
+    l->file = fopen(path, "we");
+    if (!l->file) {
+        fprintf(stderr, "millrace: --ledger %s: %s\n", path, mr_errno_text(errno));
+        return 1;
+    }
+    fprintf(l->file, "epoch,batch,slot,attempt,path,stage,reason,error,substitute\n");
+    return 0;
+}
+
+void ledger_attach(struct ledger_file *l, struct mr_pipeline_opts *pipe)
+{
+    if (!l->file)
+        return;
+    pipe->on_error = on_bad_sample;
+    pipe->on_error_ctx = l;
+}
+
+int ledger_close(struct ledger_file *l)
+{
+    if (!l->file)
+        return 0;
+    int bad = ferror(l->file);
+    int closed = fclose(l->file);
+    l->file = NULL;
+    if (!closed && !bad)
+        return 0;
+    fprintf(stderr, "millrace: --ledger %s: could not be written completely\n", l->path);
+    return 1;
+}

@@ -1,0 +1,25 @@
+/* input.h - what commands that feed from a data set share: opening it, the options of pipeline and
+ * decoder, the ledger of bad samples. */
+#ifndef MR_INPUT_H
+#define MR_INPUT_H
+
+#include "options.h"
+
+/* The data set that --data or --list names.  0, or an exit status after a message. */
+int input_open_data(const struct options *o, struct mr_dataset **out, const char **path);
+struct mr_decoder_opts input_decoder(const struct options *o);
+/* `decode` is left to the caller, who owns the decoder's options. */
+struct mr_pipeline_opts input_pipeline(const struct options *o, unsigned threads);
+
+struct ledger_file {
+    FILE *file; /* NULL: nobody asked for it */
+    const char *path;
+};
+
+/* 0, or 1 after a message.  `path` may be NULL. */
+int ledger_open(struct ledger_file *l, const char *path);
+/* Have the pipeline write its bad samples there. */
+void ledger_attach(struct ledger_file *l, struct mr_pipeline_opts *pipe);
+int ledger_close(struct ledger_file *l);
+
+#endif
