@@ -147,28 +147,37 @@ static int add_entry(struct mr_process_tree *t, pid_t pid, pid_t parent)
     return 0;
 }
 
+/* Errors that say no more than that there is nothing to be read (any more). */
+static int is_gone(int r)
+{
+    return r == -ENOENT || r == -ESRCH || r == -EACCES || r == -EPERM;
+}
+
+static int list_process(struct mr_process_tree *t, const char *name, struct mr_text *scratch)
+{
+    pid_t pid, parent;
+    int fd = open_of(t, (pid_t)atoi(name), "stat");
+    int r = fd < 0 ? fd : mr_proc_read(fd, scratch);
+    if (fd >= 0)
+        close(fd);
+    if (r)
+        return is_gone(r) ? 0 : r;
+    return mr_process_stat_parse(scratch->buf, &pid, &parent) ? 0 : add_entry(t, pid, parent);
+}
+
 /* Every process and its parent, sorted. */
 static int list_processes(struct mr_process_tree *t, struct mr_text *scratch)
 {
     struct dirent *d;
-    int sorted = 1, r = 0;
+    int r = 0;
     t->n_entries = 0;
     rewinddir(t->proc);
-    while (!r && (d = readdir(t->proc))) {
-        pid_t pid, parent;
-        if (d->d_name[0] < '1' || d->d_name[0] > '9')
-            continue;
-        int fd = open_of(t, (pid_t)atoi(d->d_name), "stat");
-        if (fd < 0)
-            continue; /* it has ended */
-        int bad = mr_proc_read(fd, scratch);
-        close(fd);
-        if (bad || mr_process_stat_parse(scratch->buf, &pid, &parent))
-            continue;
-        sorted &= !t->n_entries || t->entry[t->n_entries - 1].pid < pid;
-        r = add_entry(t, pid, parent);
-    }
-    if (!sorted)
+    while (!r && (errno = 0, d = readdir(t->proc)))
+        if (d->d_name[0] >= '1' && d->d_name[0] <= '9')
+            r = list_process(t, d->d_name, scratch);
+    if (!r && errno)
+        r = -errno;
+    if (t->n_entries)
         qsort(t->entry, t->n_entries, sizeof *t->entry, by_pid);
     return r;
 }
@@ -207,11 +216,12 @@ static void sort_by_depth(struct mr_process_member *m, unsigned n)
 }
 
 /* Drop members that are gone, add those that are new.  The root stays. */
-static void walk(struct mr_process_tree *t, struct mr_text *scratch)
+static int walk(struct mr_process_tree *t, struct mr_text *scratch)
 {
     unsigned kept = 1;
-    if (list_processes(t, scratch))
-        return;
+    int r = list_processes(t, scratch);
+    if (r)
+        return r;
     mark_descendants(t);
     for (unsigned i = 1; i < t->n; i++) {
         struct mr_process_member m = t->member[i];
@@ -227,10 +237,12 @@ static void walk(struct mr_process_tree *t, struct mr_text *scratch)
     t->n = kept;
     for (unsigned i = 0; i < t->n_entries; i++) {
         const struct mr_process_entry *e = &t->entry[i];
-        if (e->depth > 1 && !e->known)
-            add_member(t, e->pid, e->depth); /* one that has ended, or is not ours to see: no */
+        int bad = e->depth > 1 && !e->known ? add_member(t, e->pid, e->depth) : 0;
+        if (bad && !is_gone(bad))
+            r = bad;
     }
     sort_by_depth(t->member, t->n);
+    return r;
 }
 
 static int read_member(struct mr_process_member *m, struct mr_text *scratch,
@@ -253,16 +265,19 @@ int mr_process_tree_read(struct mr_process_tree *t, struct mr_text *scratch, uin
                          int walk_now, struct mr_process_io *out)
 {
     struct mr_process_io sum = {0};
-    if (walk_now || now_ns >= t->walk_at_ns) {
+    if (walk_now || !t->walked || now_ns >= t->walk_at_ns) {
         uint64_t start = mr_clock_ns();
-        walk(t, scratch);
+        int bad = walk(t, scratch);
         t->walk_at_ns = now_ns + PAUSE * (mr_clock_ns() - start);
+        if (bad && !t->walked)
+            return bad; /* who is found later would seem to be new */
+        t->walked = 1;
     }
-    int r = read_member(&t->member[0], scratch, &sum);
-    if (r)
-        return r;
-    for (unsigned i = 1; i < t->n; i++)
-        read_member(&t->member[i], scratch, &sum);
+    for (unsigned i = 0; i < t->n; i++) {
+        int r = read_member(&t->member[i], scratch, &sum);
+        if (r && (i == 0 || !is_gone(r)))
+            return r;
+    }
     for (unsigned i = 0; i < MR_IO_KINDS; i++)
         if (sum.count[i] > t->most.count[i])
             t->most.count[i] = sum.count[i];

@@ -31,6 +31,7 @@ struct mr_process_tree {
     struct mr_process_entry *entry; /* of the last walk */
     unsigned n_entries, cap_entries;
     uint64_t walk_at_ns; /* not before */
+    int walked;          /* with success */
     struct mr_process_io most;
 };
 

@@ -45,8 +45,8 @@ struct mr_sampler {
     uint64_t open_ns;
     /* The last good readings; `have` says of which there was one. */
     unsigned have;
-    struct mr_sample_counts raw;
-    struct mr_sample sample;
+    struct mr_system_counts raw;
+    struct mr_system_sample sample;
 
     pthread_t thread;
     int has_thread, has_lock;
@@ -136,7 +136,7 @@ static void take_process(struct mr_sampler *s, int walk)
 /* Read everything.  The moment is that of the block devices, which come first. */
 static void take(struct mr_sampler *s, int walk)
 {
-    struct mr_sample *m = &s->sample;
+    struct mr_system_sample *m = &s->sample;
     uint64_t now = mr_clock_ns();
     m->interval_ns = now - m->at_ns;
     m->since_open_ns = now - s->open_ns;
@@ -158,7 +158,7 @@ static void take(struct mr_sampler *s, int walk)
     m->n_nets = s->nets.n;
 }
 
-const struct mr_sample *mr_sampler_take(struct mr_sampler *s)
+const struct mr_system_sample *mr_sampler_take(struct mr_sampler *s)
 {
     take(s, 0);
     s->sample.number++;

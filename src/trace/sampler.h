@@ -36,21 +36,21 @@ enum mr_known {
 enum mr_pressure_kind { MR_PRESSURE_CPU, MR_PRESSURE_IO, MR_PRESSURE_MEMORY, MR_PRESSURE_KINDS };
 
 /* Counters over some time: the last interval, or all since opening. */
-struct mr_sample_counts {
+struct mr_system_counts {
     struct mr_cpu cpu;
     struct mr_pressure pressure[MR_PRESSURE_KINDS];
     struct mr_process_io process;
 };
 
 /* One sample.  Belongs to the sampler; valid until the next one. */
-struct mr_sample {
+struct mr_system_sample {
     uint64_t number; /* from 1 */
     uint64_t at_ns;  /* mr_clock_ns */
     uint64_t interval_ns, since_open_ns;
     uint64_t n_missed; /* moments that passed without a sample, so far */
     int final;
     unsigned known; /* enum mr_known: what this sample has */
-    struct mr_sample_counts last, total;
+    struct mr_system_counts last, total;
     struct mr_memory memory;
     unsigned n_processes;
     const struct mr_disk *disks; /* rows keep their index */
@@ -61,7 +61,8 @@ struct mr_sample {
 
 struct mr_sampler_opts {
     uint64_t interval_ns; /* 0 = 1 s; at least MR_SAMPLER_MIN_NS */
-    void (*on_sample)(void *ctx, const struct mr_sample *s); /* NULL: no thread, mr_sampler_take */
+    void (*on_sample)(void *ctx,
+                      const struct mr_system_sample *s); /* NULL: no thread, mr_sampler_take */
     void *ctx;
     pid_t process;         /* whose I/O, with its descendants'; 0 = none */
     const char *proc_root; /* NULL = "/proc"; copied */
@@ -75,7 +76,7 @@ struct mr_sampler;
 int mr_sampler_open(const struct mr_sampler_opts *opts, struct mr_sampler **out,
                     struct mr_error *err);
 /* A sample now; not with a callback. */
-const struct mr_sample *mr_sampler_take(struct mr_sampler *s);
+const struct mr_system_sample *mr_sampler_take(struct mr_sampler *s);
 /* Stop the thread; take the last sample in the caller's thread and hand it to the callback; free.
  * In a process that was forked after opening: free only.  NULL is a no-op. */
 void mr_sampler_close(struct mr_sampler *s);
