@@ -10,6 +10,7 @@
 
 #include "errtext.h"
 #include "output.h"
+#include "sample_columns.h"
 #include "sample_csv.h"
 #include "sample_series.h"
 #include "watch_child.h"
@@ -76,6 +77,25 @@ static void write_csv(struct watch *w, const struct mr_system_sample *s)
         say_csv_failed(w, errno);
 }
 
+/* Say which of the devices that were asked for never came. */
+static void say_missing_devices(const struct mr_system_sample *s, const char *only)
+{
+    char name[MR_DISK_NAME + 8];
+    for (const char *p = only; *p; p += p[0] == ',') {
+        size_t n = strcspn(p, ",");
+        int there = n == 0;
+        if (n < sizeof name) {
+            snprintf(name, sizeof name, "%.*s", (int)n, p);
+            for (unsigned i = 0; !there && i < s->n_disks; i++)
+                there = mr_disk_chosen(&s->disks[i], name);
+        }
+        if (!there)
+            fprintf(stderr, "millrace watch: --device %.*s: there was no such block device\n",
+                    (int)n, p);
+        p += n;
+    }
+}
+
 static void on_sample(void *ctx, const struct mr_system_sample *s)
 {
     struct watch *w = ctx;
@@ -88,6 +108,8 @@ static void on_sample(void *ctx, const struct mr_system_sample *s)
         watch_table_sample(w->live, s, w->o->device, &w->lines);
     if (!s->final)
         return;
+    if (w->o->device)
+        say_missing_devices(s, w->o->device);
     if (w->totals)
         watch_table_totals(w->totals, s, w->o->device, w->known);
     if (w->series)
