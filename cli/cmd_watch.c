@@ -208,6 +208,7 @@ static int watch(struct watch *w)
     }
     signal_number = watch_child_wait(&w->child, o->duration_ns);
     status = signal_number ? INTERRUPTED : 0;
+    watch_child_unblock(&w->child); /* from here on a signal is for us: a CSV may be stuck */
 done:
     mr_sampler_close(sampler); /* before reaping: the command's counters go with it */
     if (w->child.pid && w->child.go < 0)

@@ -151,6 +151,11 @@ int watch_child_wait(struct watch_child *c, uint64_t duration_ns)
     return 0;
 }
 
+void watch_child_unblock(const struct watch_child *c)
+{
+    sigprocmask(SIG_SETMASK, &c->before, NULL);
+}
+
 int watch_child_reap(struct watch_child *c, int *signal_number)
 {
     int status = 0;

@@ -24,6 +24,8 @@ int watch_child_go(struct watch_child *c);
  * one until a signal asks for the end or duration_ns have passed (0: never).  The number of the
  * signal, or 0. */
 int watch_child_wait(struct watch_child *c, uint64_t duration_ns);
+/* Signals do again what they did before watch_child_init. */
+void watch_child_unblock(const struct watch_child *c);
 /* Reap: the exit status as a shell tells it; *signal_number is 0 when it ended by itself. */
 int watch_child_reap(struct watch_child *c, int *signal_number);
 /* A process that was never let go is ended and reaped. */

@@ -217,11 +217,15 @@ static void a_source_may_fail_for_one_sample(void **state)
     whole_proc(t);
     tempdir_text(t, "stat", "cpu  110 10 50 1030 20 1 2 3 0 0\nctxt 700\n");
     tempdir_text(t, "pressure/io", "some total=51000\nfull total=400\n");
+    tempdir_text(t, "diskstats", "   8 0 sda 17 1 80 5 20 2 160 9 0 12 14 1 0 8 2 3 4\n");
+    /* What it says now belongs to two intervals: to the totals, but it is no rate. */
+    m = mr_sampler_take(s);
+    assert_false(m->known & (MR_KNOWN_CPU | MR_KNOWN_DISKS | MR_KNOWN_NET | MR_KNOWN_MEMORY));
+    assert_int_equal(m->total.cpu.ticks[MR_CPU_USER], 10);
+    assert_int_equal(m->total.pressure[MR_PRESSURE_IO].some_us, 50000);
+    assert_true(disk(m, "sda")->total.side[0].ios == 7 && disk(m, "sda")->last.side[0].ios == 0);
     m = mr_sampler_take(s);
     assert_true(m->known & MR_KNOWN_CPU && m->known & MR_KNOWN_DISKS && m->known & MR_KNOWN_NET);
-    assert_int_equal(m->last.cpu.ticks[MR_CPU_USER], 10);
-    assert_int_equal(m->last.pressure[MR_PRESSURE_IO].some_us, 50000);
-    assert_int_equal(disk(m, "sda")->total.side[0].ios, 0);
     mr_sampler_close(s);
 }
 

@@ -1,8 +1,9 @@
 /* sampler.c - see sampler.h.
  *
  * A source is a file of /proc that is opened once.  One that is missing at opening stays unknown;
- * one that cannot be read or understood for a sample is unknown in that sample, and what it missed
- * is in the next difference, because differences are taken from the last good reading.
+ * one that cannot be read or understood for a sample is unknown in that sample.  Differences are
+ * taken from the last good reading, so the next one covers more than an interval: it goes into the
+ * totals, but is no rate, and the source stays unknown for that sample, too.
  *
  *     thread:  wait until start + n * interval -> take -> on_sample -> n + 1, or later if late
  *
@@ -43,8 +44,9 @@ struct mr_sampler {
     struct mr_nets nets;
     struct mr_process_tree tree;
     uint64_t open_ns;
-    /* The last good readings; `have` says of which there was one. */
-    unsigned have;
+    /* The last good readings; `have` says of which there was one, `stale` of which it is older
+     * than the last sample. */
+    unsigned have, stale;
     struct mr_system_counts raw;
     struct mr_system_sample sample;
 
@@ -119,18 +121,18 @@ static unsigned known_bit(unsigned source)
     return source < PRESSURE ? bit[source] : (unsigned)MR_KNOWN_PRESSURE << (source - PRESSURE);
 }
 
-static void take_process(struct mr_sampler *s, int walk)
+static unsigned take_process(struct mr_sampler *s, int walk)
 {
     struct mr_process_io now, *was = &s->raw.process;
     if (!s->opts.process || mr_process_tree_read(&s->tree, &s->text, s->sample.at_ns, walk, &now))
-        return;
+        return 0;
     for (unsigned i = 0; i < MR_IO_KINDS && s->have & MR_KNOWN_PROCESS; i++) {
         s->sample.last.process.count[i] = now.count[i] - was->count[i];
         s->sample.total.process.count[i] += s->sample.last.process.count[i];
     }
     *was = now;
-    s->sample.known |= MR_KNOWN_PROCESS;
     s->sample.n_processes = mr_process_tree_size(&s->tree);
+    return MR_KNOWN_PROCESS;
 }
 
 /* Read everything.  The moment is that of the block devices, which come first. */
@@ -138,20 +140,23 @@ static void take(struct mr_sampler *s, int walk)
 {
     struct mr_system_sample *m = &s->sample;
     uint64_t now = mr_clock_ns();
+    unsigned good = 0;
     m->interval_ns = now - m->at_ns;
     m->since_open_ns = now - s->open_ns;
     m->at_ns = now;
-    m->known = m->n_processes = 0;
+    m->n_processes = 0;
     memset(&m->last, 0, sizeof m->last);
     for (unsigned i = 0; i < N_SOURCES; i++)
         if (s->fd[i] >= 0 && !mr_proc_read(s->fd[i], &s->text) && !take_source(s, i))
-            m->known |= known_bit(i);
+            good |= known_bit(i);
+    good |= take_process(s, walk);
+    m->known = good & ~s->stale;
     if (!(m->known & MR_KNOWN_DISKS))
         mr_disks_skip(&s->disks);
     if (!(m->known & MR_KNOWN_NET))
         mr_nets_skip(&s->nets);
-    take_process(s, walk);
-    s->have |= m->known;
+    s->have |= good;
+    s->stale = ~good;
     m->disks = s->disks.row;
     m->n_disks = s->disks.n;
     m->nets = s->nets.row;
