@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_watch.py - `millrace watch`: the command is left in peace, its status and output are its own,
-and samples survive signals, full disks and devices that go away."""
+"""test_watch.py - `millrace watch`: the command is left in peace, its status and output are its
+own, and samples survive signals, full disks and devices that go away."""
 import csv
 import fcntl
 import json

@@ -20,6 +20,7 @@
 #include "diskstats.h"
 
 #include "proc_text.h"
+#include "rows.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,14 +93,10 @@ static int is_partition(const struct mr_disks *d, const struct line *l)
 /* A row for a device that was never seen. */
 static struct mr_disk *add_row(struct mr_disks *d, const struct line *l)
 {
-    if (d->n == d->cap) {
-        unsigned cap = d->cap ? 2 * d->cap : 32;
-        struct mr_disk *row = realloc(d->row, cap * sizeof *row);
-        if (!row)
-            return NULL;
-        d->row = row;
-        d->cap = cap;
-    }
+    struct mr_disk *row = mr_rows_reserve(d->row, d->n, &d->cap, sizeof *row);
+    if (!row)
+        return NULL;
+    d->row = row;
     struct mr_disk *k = &d->row[d->n++];
     *k = (struct mr_disk){.major = (unsigned)l->major, .minor = (unsigned)l->minor};
     memcpy(k->name, l->name, sizeof k->name);

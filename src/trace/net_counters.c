@@ -9,6 +9,7 @@
 #include "net_counters.h"
 
 #include "proc_text.h"
+#include "rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,14 +41,10 @@ static struct mr_net *row_of(struct mr_nets *s, const char *name)
     for (unsigned i = 0; i < s->n; i++)
         if (!strcmp(s->row[i].name, name))
             return &s->row[i];
-    if (s->n == s->cap) {
-        unsigned cap = s->cap ? 2 * s->cap : 16;
-        struct mr_net *row = realloc(s->row, cap * sizeof *row);
-        if (!row)
-            return NULL;
-        s->row = row;
-        s->cap = cap;
-    }
+    struct mr_net *row = mr_rows_reserve(s->row, s->n, &s->cap, sizeof *row);
+    if (!row)
+        return NULL;
+    s->row = row;
     struct mr_net *k = &s->row[s->n++];
     *k = (struct mr_net){0};
     memcpy(k->name, name, strlen(name) + 1);

@@ -15,6 +15,7 @@
 #include "process_io.h"
 
 #include "clock.h"
+#include "rows.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -87,14 +88,10 @@ static int add_member(struct mr_process_tree *t, pid_t pid, unsigned depth)
 {
     if (t->n == MAX_MEMBERS)
         return -ENFILE;
-    if (t->n == t->cap) {
-        unsigned cap = t->cap ? 2 * t->cap : 16;
-        struct mr_process_member *m = realloc(t->member, cap * sizeof *m);
-        if (!m)
-            return -ENOMEM;
-        t->member = m;
-        t->cap = cap;
-    }
+    struct mr_process_member *m = mr_rows_reserve(t->member, t->n, &t->cap, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    t->member = m;
     int fd = open_of(t, pid, "io");
     if (fd < 0)
         return fd;
@@ -135,14 +132,11 @@ static int by_pid(const void *a, const void *b)
 
 static int add_entry(struct mr_process_tree *t, pid_t pid, pid_t parent)
 {
-    if (t->n_entries == t->cap_entries) {
-        unsigned cap = t->cap_entries ? 2 * t->cap_entries : 256;
-        struct mr_process_entry *e = realloc(t->entry, cap * sizeof *e);
-        if (!e)
-            return -ENOMEM;
-        t->entry = e;
-        t->cap_entries = cap;
-    }
+    struct mr_process_entry *e =
+        mr_rows_reserve(t->entry, t->n_entries, &t->cap_entries, sizeof *e);
+    if (!e)
+        return -ENOMEM;
+    t->entry = e;
     t->entry[t->n_entries++] = (struct mr_process_entry){pid, parent, pid == t->pid, 0};
     return 0;
 }

@@ -5,6 +5,7 @@
  * million takes 32 MB, and several times that when it becomes JSON. */
 #include "sample_series.h"
 
+#include "rows.h"
 #include "sample_columns.h"
 
 #include <math.h>
@@ -115,15 +116,11 @@ static struct group *group_of(struct mr_sample_series *s, struct groups *a, unsi
     for (unsigned i = 0; i < a->n; i++)
         if (a->g[i].index == index)
             return &a->g[i];
-    if (a->n == a->cap) {
-        unsigned cap = a->cap ? 2 * a->cap : 8;
-        struct group *g = realloc(a->g, cap * sizeof *g);
-        if (!g)
-            return NULL;
-        a->g = g;
-        a->cap = cap;
-    }
-    struct group *g = &a->g[a->n];
+    struct group *g = mr_rows_reserve(a->g, a->n, &a->cap, sizeof *g);
+    if (!g)
+        return NULL;
+    a->g = g;
+    g += a->n;
     *g = (struct group){.index = index};
     if (resize_group(g, n_columns, s->cap)) {
         free_group(g);
