@@ -50,13 +50,18 @@ static const char *const examples[N_COMMANDS] = {
     [CMD_EVICT] = "  millrace evict photos\n",
     [CMD_GENERATE] = "  millrace generate --preset caltech101 --out photos\n",
     [CMD_INSPECT] = "  millrace inspect photos --check\n",
+    [CMD_WATCH] = ("  millrace watch -- millrace bench --data photos --cold\n"
+                   "  millrace watch --interval 100ms --csv io.csv --json io.json -- make\n"
+                   "  millrace watch --device vda,sdb --duration 60s\n"),
 };
 
 void help_command(FILE *to, enum command c)
 {
     const struct command_row *row = &command_table[c];
-    fprintf(to, "Usage: millrace %s%s%s [options]\n\n", row->name, *row->operands ? " " : "",
-            row->operands);
+    fprintf(to,
+            row->runs_command ? "Usage: millrace %s [options]%s%s\n\n"
+                              : "Usage: millrace %s%s%s [options]\n\n",
+            row->name, *row->operands ? " " : "", row->operands);
     wrap(to, row->details, 0, 0);
     fprintf(to, "\nOptions:\n");
     for (unsigned i = 0; i < n_option_rows; i++) {

@@ -10,8 +10,10 @@
 #define EVICT    (1u << CMD_EVICT)
 #define GENERATE (1u << CMD_GENERATE)
 #define INSPECT  (1u << CMD_INSPECT)
+#define WATCH    (1u << CMD_WATCH)
 #define INPUT    BENCH /* commands that feed from a data set */
 #define EVERY    (~0u)
+#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | WATCH)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BENCH] =
@@ -39,6 +41,17 @@ const struct command_row command_table[N_COMMANDS] = {
                      "file sizes, formats and dimensions, how much of it is cached, and which "
                      "files cannot be used.",
                      1, 1},
+    [CMD_WATCH] =
+        {"watch", "[-- COMMAND...]", "sample devices, CPU and memory while a command runs",
+         "Runs a command and samples all block devices, CPU, memory, page cache, pressure, network "
+         "and the command's own I/O until it ends; without a command, until Ctrl-C. Standard "
+         "output "
+         "belongs to the command: the table goes to standard error, live if that is a terminal, "
+         "totals at the end. The exit status is the command's (128 + N when signal N ended it; 127 "
+         "not found, 126 cannot be run; 1 when it succeeded but a file could not be written). "
+         "KBytes, Merged, IOs are per second; Size in KB, Wait and SvcTim in ms, QLen requests "
+         "under way, Util per cent.",
+         0, -1, 1},
 };
 
 #define FIELD(name) offsetof(struct options, name)
@@ -117,6 +130,14 @@ const struct option_row option_table[] = {
      "classes (default: 1000 or 102)"},
     {"out", "DIR", NULL, GENERATE, FIELD(out), value_string, NULL,
      "the folder; created if need be"},
+    {"interval", "TIME", "1s", WATCH, FIELD(interval_ns), value_interval, NULL,
+     "between two samples, from 10ms to 1h: 100ms, 0.5s, 1s"},
+    {"duration", "TIME", NULL, WATCH, FIELD(duration_ns), value_duration, NULL,
+     "how long to watch when there is no command (default: until Ctrl-C)"},
+    {"device", "NAME[,NAME...]", NULL, WATCH, FIELD(device), value_string, NULL,
+     "show these devices, busy or not, and no others (default: all that are busy, no partitions)"},
+    {"csv", "FILE", NULL, WATCH, FIELD(csv), value_string, NULL,
+     "write every sample as CSV while it runs; '-' is standard output"},
     {"json", "FILE", NULL, EVERY, FIELD(json), value_string, NULL,
      "write the result as JSON; '-' is standard output, and then nothing else goes there"},
     {"help", NULL, NULL, EVERY, FIELD(help), value_flag, NULL, "this text"},
@@ -299,8 +320,10 @@ int options_parse(int argc, char **argv, struct options *o)
         else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
             fprintf(stderr, "millrace: options begin with two dashes: -%s\n", argv[i]);
             r = 2;
-        } else
+        } else {
             o->paths[o->n_paths++] = argv[i];
+            only_operands |= command_table[o->command].runs_command;
+        }
     }
     return r ? r : check_operands(o);
 }

@@ -15,6 +15,7 @@ enum command {
     CMD_EVICT,
     CMD_GENERATE,
     CMD_INSPECT,
+    CMD_WATCH,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };
@@ -74,6 +75,8 @@ struct options {
     uint64_t count;
     unsigned classes;
     const char *out;
+    uint64_t interval_ns, duration_ns; /* duration 0: not given */
+    const char *csv, *device;
     const char *json;
     int help;
     char **paths; /* operands */
@@ -95,6 +98,7 @@ struct option_row {
 struct command_row {
     const char *name, *operands, *summary, *details;
     int min_operands, max_operands; /* max -1: any number */
+    int runs_command; /* the first operand ends the options: what follows is its own */
 };
 
 extern const struct command_row command_table[N_COMMANDS];

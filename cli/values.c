@@ -92,6 +92,36 @@ int value_size(const struct option_row *row, const char *text, void *field)
     return 0;
 }
 
+int value_duration(const struct option_row *row, const char *text, void *field)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    char *end;
+    (void)row;
+    if (strspn(text, "0123456789.") == 0)
+        return -1;
+    double v = strtod(text, &end);
+    if (end != text + strspn(text, "0123456789."))
+        return -1; /* hexadecimal, exponents, two points */
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].name) && v * units[i].ns >= 1 && v * units[i].ns < 1e18) {
+            *(uint64_t *)field = (uint64_t)(v * units[i].ns + 0.5);
+            return 0;
+        }
+    return -1;
+}
+
+int value_interval(const struct option_row *row, const char *text, void *field)
+{
+    uint64_t ns;
+    if (value_duration(row, text, &ns) || ns < 10000000u || ns > 3600000000000u)
+        return -1;
+    *(uint64_t *)field = ns;
+    return 0;
+}
+
 int value_threads(const struct option_row *row, const char *text, void *field)
 {
     (void)row;

@@ -200,6 +200,13 @@ WRAP(ssize_t, read, int fd, void *buf, size_t n)
     return __real_read(fd, buf, n);
 }
 
+WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)
+{
+    if (turn(FAIL | EINTR_TOO | SHORT))
+        return kind == FAULT_SHORT ? __real_pread64(fd, buf, n > 1 ? 1 : n, at) : file_error();
+    return __real_pread64(fd, buf, n, at);
+}
+
 WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct statx *st)
 {
     if (faults_before_statx)
