@@ -13,7 +13,6 @@
 #define WATCH    (1u << CMD_WATCH)
 #define INPUT    BENCH /* commands that feed from a data set */
 #define EVERY    (~0u)
-#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | WATCH)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BENCH] =
