@@ -8,6 +8,7 @@
 #include "feed.h"
 
 #include "clock.h"
+#include "device.h"
 #include "errtext.h"
 #include "ledger.h"
 #include "whole_file.h"
@@ -61,6 +62,14 @@ static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
     return r->file.data;
 }
 
+/* Reserve the emulated device from the moment when the file was asked for. */
+static uint64_t charge(const struct mr_pipeline *p, int fd, uint64_t start_ns, size_t len)
+{
+    struct mr_device_place place;
+    mr_device_place_fd(p->o.storage, fd, 0, &place);
+    return mr_device_reserve_file(p->o.storage, start_ns, &place, len);
+}
+
 static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
                      const char **stage)
 {
@@ -80,7 +89,10 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
         return -ENOMEM;
     }
     *stage = "read";
+    uint64_t due = p->o.storage ? charge(p, fd, start, *len) : 0;
     code = mr_whole_file_fill(fd, p->o.direct, *data, *len);
+    if (due && !code)
+        mr_device_wait_unless(due, &p->stopping); /* if it stops, nobody will look at the sample */
     t->batch->cost[t->slot].read_ns = mr_clock_ns() - start;
     t->batch->cost[t->slot].file_bytes = *len;
     return code;

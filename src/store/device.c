@@ -51,8 +51,6 @@
 #define NEAR_INODES 8 /* as many files of about 112 KB are 1 MiB */
 #define HUGE_BYTES  ((uint64_t)1 << 60)
 #define FOREVER     INT64_MAX /* ns: later than anything */
-#define SPIN_NS     50000     /* the kernel's timers may be late by this much */
-#define SLICE_NS    50000000  /* how often a wait looks whether to stop */
 
 struct target {
     uint64_t busy_until, written_until;
@@ -374,13 +372,14 @@ int mr_device_wait_unless(uint64_t deadline_ns, const atomic_int *stop)
     uint64_t now;
     while ((now = mr_clock_ns()) < deadline_ns) {
         uint64_t left = deadline_ns - now;
-        if (left <= SPIN_NS) {
+        if (left <= MR_DEVICE_SPIN_NS) {
             pause_cpu();
             continue;
         }
         if (stop && atomic_load_explicit(stop, memory_order_relaxed))
             return -ECANCELED;
-        sleep_until(stop && left > SLICE_NS ? now + SLICE_NS : deadline_ns - SPIN_NS);
+        sleep_until(stop && left > MR_DEVICE_SLICE_NS ? now + MR_DEVICE_SLICE_NS
+                                                      : deadline_ns - MR_DEVICE_SPIN_NS);
     }
     return 0;
 }

@@ -57,6 +57,11 @@ void mr_device_place_fd(const struct mr_device *d, int fd, uint64_t offset,
 void mr_device_place_path(const struct mr_device *d, const char *path, uint64_t file,
                           struct mr_device_place *out);
 
+/* The kernel's timers may be late by this much, so the last bit of a wait is spun. */
+#define MR_DEVICE_SPIN_NS 50000
+/* How often a wait that can be stopped looks whether it should. */
+#define MR_DEVICE_SLICE_NS 50000000
+
 /* Sleep until then: no CPU but for the last 50 us at the most, so as not to come late. */
 void mr_device_wait_until(uint64_t deadline_ns);
 /* The same, but -ECANCELED within a fraction of a second after *stop became nonzero. */
