@@ -29,7 +29,8 @@ struct flight { /* one file under way */
     struct mr_task task;
     struct mr_buffer file; /* with a map */
     uint64_t start_ns;
-    uint64_t due_ns; /* when the emulated device delivers it */
+    uint64_t due_ns;  /* when the emulated device delivers it */
+    uint64_t late_ns; /* how late the one before in this place was */
     struct flight *next_free;
     char path[PATH_MAX];
 };
@@ -123,7 +124,8 @@ static void take_off(struct mr_worker *w, struct flight *f)
     struct rings *r = w->engine;
     struct mr_pipeline *p = w->p;
     int code;
-    f->start_ns = mr_clock_ns();
+    f->start_ns = mr_clock_ns() - f->late_ns;
+    f->late_ns = 0;
     f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
     while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
         if (mr_ledger_note(p, &f->task, "open", code, "")) {
@@ -265,7 +267,10 @@ static void deliver_due(struct mr_worker *w)
             return;
         if (mr_device_wait_unless(due, stopping))
             return;
-        deliver(w, let_go(r), mr_clock_ns());
+        struct flight *f = let_go(r);
+        now = mr_clock_ns();
+        f->late_ns = due > f->op.done_ns ? mr_device_late_ns(due, now) : 0;
+        deliver(w, f, now - f->late_ns);
         /* Take new work before the next one is mapped, and see what has arrived. */
         if (refill(w) < 0 || r->n_under_way)
             return;

@@ -67,4 +67,10 @@ void mr_device_wait_until(uint64_t deadline_ns);
 /* The same, but -ECANCELED within a fraction of a second after *stop became nonzero. */
 int mr_device_wait_unless(uint64_t deadline_ns, const atomic_int *stop);
 
+/* By how much a wait that ended at `now_ns` was late, up to half a millisecond.  The host is to
+ * blame for it, not the device: who starts an operation next may let it arrive that much earlier
+ * (reserve_at), so that late timers do not add up.  It is still not before the deadline, so the
+ * limits hold. */
+uint64_t mr_device_late_ns(uint64_t deadline_ns, uint64_t now_ns);
+
 #endif
