@@ -32,6 +32,7 @@
 #include "device.h"
 
 #include "clock.h"
+#include "draw.h"
 #include "errtext.h"
 
 #include <errno.h>
@@ -199,17 +200,10 @@ static uint64_t serve(struct mr_device *d, uint64_t now, enum mr_device_op op, c
     return end;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
-    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
-
 /* The target of a file's first byte. */
 static uint64_t first_target(struct mr_device *d, const struct mr_device_place *where)
 {
-    return where->file ? mix(where->file) : d->n_placeless++;
+    return where->file ? mr_mix(where->file) : d->n_placeless++;
 }
 
 /* Divide a read or write over the targets; when the last of its parts is done. */
