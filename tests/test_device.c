@@ -218,6 +218,21 @@ static void without_addresses_inodes_tell_what_follows(void **state)
     }
 }
 
+static void what_waits_is_sorted_so_neighbours_may_arrive_out_of_order(void **state)
+{
+    struct mr_device_profile p = seeking();
+    (void)state;
+    struct mr_device *d = make(&p);
+    assert_int_equal(read_at(d, T0, 0, MB), T0 + 18 * MS);
+    assert_int_equal(read_at(d, T0, 2 * MB, MB), T0 + 28 * MS);
+    assert_int_equal(read_at(d, T0, MB, MB), T0 + 38 * MS);          /* between the two */
+    assert_int_equal(read_at(d, T0, 3 * MB, MB), T0 + 48 * MS);      /* behind the second */
+    assert_int_equal(read_at(d, T0, 500 * MB, 0), T0 + 56 * MS);     /* elsewhere */
+    assert_int_equal(read_at(d, T0, 3200000, 0), T0 + 64 * MS);      /* too far behind one */
+    assert_int_equal(read_at(d, T0 + 64 * MS, MB, 0), T0 + 72 * MS); /* they are all served */
+    mr_device_close(d);
+}
+
 static void no_place_at_all_is_always_a_seek(void **state)
 {
     struct mr_device_profile p = seeking();
@@ -251,7 +266,7 @@ static void seeks_shrink_with_the_operations_outstanding(void **state)
     struct mr_device *d = make(&p);
     uint64_t now = T0, before = T0;
     for (unsigned q = 1; q <= 100; q++) {
-        uint64_t due = read_at(d, now, q % 2 ? 0 : 1u << 30, 0), seek = due - before;
+        uint64_t due = read_at(d, now, (1000 - q) * 100 * MIB, 0), seek = due - before;
         double want = 8.0 * MS / (q == 1 ? 1 : q == 4 ? 2 : 3);
         if (q == 1 || q == 4 || q >= 9)
             assert_in_range(seek, (uint64_t)want - 2, (uint64_t)want + 2);
@@ -580,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_fraction_of_a_nanosecond_is_rounded_up),
         cmocka_unit_test(a_read_that_follows_pays_no_seek),
         cmocka_unit_test(without_addresses_inodes_tell_what_follows),
+        cmocka_unit_test(what_waits_is_sorted_so_neighbours_may_arrive_out_of_order),
         cmocka_unit_test(no_place_at_all_is_always_a_seek),
         cmocka_unit_test(a_sync_leaves_the_head_elsewhere),
         cmocka_unit_test(seeks_shrink_with_the_operations_outstanding),

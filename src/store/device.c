@@ -14,8 +14,11 @@
  * Locality: an operation that begins no more than 1 MiB behind the end of the one before it on its
  * target pays no seek.  "Behind" is by physical address where FIEMAP tells it; else within a file
  * by offset, and from file to file by inode number, which is the order in which file systems place
- * files that were written in a row.  Other seeks shrink with the number of operations that the
- * target has not finished when one arrives, itself included: a longer queue has nearer neighbours.
+ * files that were written in a row.  What continues (by no more than 128 KiB, or the next inode) an
+ * operation that is still waiting pays none either: the device sorts its queue, and readers that
+ * share a sequential stream reach it slightly out of order.  Other seeks shrink with the number of
+ * operations that the target has not finished when one arrives, itself included: a longer queue has
+ * nearer neighbours.
  *
  * Striping: stripe s of a file lies on target (hash of the inode + s) mod n, and there stripe by
  * stripe in a row.
@@ -49,19 +52,25 @@
 #include <unistd.h>
 
 #define NEAR_BYTES   ((uint64_t)1 << 20)
-#define NEAR_INODES  8 /* as many files of about 112 KB are 1 MiB */
+#define NEXT_BYTES   ((uint64_t)128 << 10) /* or one inode */
+#define NEAR_INODES  8                     /* as many files of about 112 KB are 1 MiB */
 #define MOST_LATE_NS 500000
 #define HUGE_BYTES   ((uint64_t)1 << 60)
 #define FOREVER      INT64_MAX /* ns: later than anything */
 
+/* Where an operation ended on its target. */
+struct spot {
+    int known; /* 0 nowhere, 1 by file and offset, 2 physically */
+    uint64_t file, end;
+};
+
 struct target {
     uint64_t busy_until, written_until;
-    /* Where the operation before ended; known: 0 nowhere, 1 by file and offset, 2 physically. */
-    int known;
-    uint64_t file, end;
-    /* The latest ends of operations, a ring: they never decrease, so those still to come are the
-     * newest ones, and as many as a seek's table has entries are enough. */
+    struct spot last; /* of the operation before */
+    /* The latest operations, a ring: when each ends, and where.  The times never decrease, so those
+     * still to come are the newest ones, and as many as a seek's table has entries are enough. */
     uint64_t ends[MR_PROFILE_MAX_QUEUE];
+    struct spot spots[MR_PROFILE_MAX_QUEUE];
     unsigned oldest, n_ends;
 };
 
@@ -157,46 +166,59 @@ static unsigned outstanding(struct target *t, uint64_t now)
     return t->n_ends < MR_PROFILE_MAX_QUEUE ? t->n_ends + 1 : MR_PROFILE_MAX_QUEUE;
 }
 
-/* Keep the target busy for `ns`; when it is done. */
-static uint64_t occupy(struct target *t, uint64_t from, uint64_t ns)
+/* Keep the target busy for `ns` and leave its head at `last`; when it is done. */
+static uint64_t occupy(struct target *t, uint64_t from, uint64_t ns, struct spot last)
 {
     uint64_t end = t->busy_until = plus(later(from, t->busy_until), ns);
     if (t->n_ends == MR_PROFILE_MAX_QUEUE) {
         t->oldest = (t->oldest + 1) % MR_PROFILE_MAX_QUEUE;
         t->n_ends--;
     }
-    t->ends[(t->oldest + t->n_ends++) % MR_PROFILE_MAX_QUEUE] = end;
+    unsigned newest = (t->oldest + t->n_ends++) % MR_PROFILE_MAX_QUEUE;
+    t->ends[newest] = end;
+    t->spots[newest] = t->last = last;
     return end;
 }
 
 /* A part of an operation: a run of bytes on one target. */
 struct run {
     struct target *on;
-    int known; /* as in struct target */
+    int known; /* as in struct spot */
     uint64_t file, start, bytes;
 };
 
-static int follows(const struct run *r)
+static int follows(const struct run *r, const struct spot *s, uint64_t gap)
+{
+    if (!r->known || r->known != s->known)
+        return 0;
+    if (r->known == 2 || r->file == s->file)
+        return r->start - s->end <= gap; /* what lies before wraps to a huge distance */
+    return !r->start && r->file - s->file <= gap * NEAR_INODES / NEAR_BYTES;
+}
+
+/* The head need not move far for an operation behind the last one.  What waits is sorted by the
+ * device, so one that continues any of those still to come is served together with it. */
+static int is_near(const struct run *r)
 {
     const struct target *t = r->on;
-    if (!r->known || r->known != t->known)
-        return 0;
-    if (r->known == 2 || r->file == t->file)
-        return r->start - t->end <= NEAR_BYTES; /* what lies before wraps to a huge distance */
-    return !r->start && r->file - t->file <= NEAR_INODES;
+    if (follows(r, &t->last, NEAR_BYTES))
+        return 1;
+    for (unsigned i = 0; i < t->n_ends; i++)
+        if (follows(r, &t->spots[(t->oldest + i) % MR_PROFILE_MAX_QUEUE], NEXT_BYTES))
+            return 1;
+    return 0;
 }
 
 static uint64_t serve(struct mr_device *d, uint64_t now, enum mr_device_op op, const struct run *r)
 {
-    struct target *t = r->on;
-    unsigned n = outstanding(t, now);
-    uint64_t ns = plus(transfer_ns(d, op, r->bytes), follows(r) ? 0 : d->seek_ns[n]);
-    uint64_t end = occupy(t, now, ns);
-    t->known = r->known;
-    t->file = r->file;
-    t->end = r->start + r->bytes;
+    unsigned n = outstanding(r->on, now);
+    uint64_t ns = transfer_ns(d, op, r->bytes);
+    if (d->p.seek_ns && !is_near(r))
+        ns = plus(ns, d->seek_ns[n]);
+    struct spot last = {r->known, r->file, r->start + r->bytes};
+    uint64_t end = occupy(r->on, now, ns, last);
     if (op == MR_DEV_WRITE)
-        t->written_until = end;
+        r->on->written_until = end;
     return end;
 }
 
@@ -255,8 +277,7 @@ static uint64_t serve_sync(struct mr_device *d, uint64_t now, const struct mr_de
         from = later(from, d->target[i].written_until);
     struct target *t = &d->target[first_target(d, where) % d->p.targets];
     outstanding(t, now);
-    t->known = 0;
-    return occupy(t, from, d->p.sync_ns);
+    return occupy(t, from, d->p.sync_ns, (struct spot){0});
 }
 
 static uint64_t serve_any(struct mr_device *d, uint64_t now, enum mr_device_op op,
