@@ -9,6 +9,7 @@
 #include "device_profile.h"
 
 #include "errtext.h"
+#include "write_all.h"
 
 #include <millrace/store.h>
 
@@ -433,20 +434,6 @@ int mr_device_profile_format(const struct mr_device_profile *p, char *buf, size_
     return (int)n;
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int mr_device_profile_save(const struct mr_device_profile *p, const char *path,
                            struct mr_error *err)
 {
@@ -460,7 +447,7 @@ int mr_device_profile_save(const struct mr_device_profile *p, const char *path,
     if (fd < 0)
         return mr_fail(err, -errno, "%.400s: cannot create it: %s", temporary,
                        mr_errno_text(errno));
-    int code = write_all(fd, text, (size_t)len);
+    int code = mr_write_all(fd, text, (size_t)len);
     if (close(fd) && !code)
         code = -errno;
     if (!code && rename(temporary, path))
