@@ -17,6 +17,7 @@ struct sweep {
     unsigned at, n; /* which thread count, of how many */
     unsigned threads;
     struct mr_decoder_opts decode;
+    struct mr_device *storage;
 };
 
 static void on_progress(void *ctx, const struct mr_bench_progress *now)
@@ -28,8 +29,12 @@ static void on_progress(void *ctx, const struct mr_bench_progress *now)
     progress_show(what, now->done, now->total);
 }
 
-static void print_heading(const struct options *o, const char *path, const struct mr_dataset *d)
+static void print_heading(const struct options *o, const char *path, const struct mr_dataset *d,
+                          const struct mr_device *storage)
 {
+    if (storage)
+        printf("EMULATED storage '%s', calibrated to: %s\n", mr_device_name(storage),
+               mr_device_calibrated(storage)[0] ? mr_device_calibrated(storage) : "(not said)");
     printf("%s: %llu samples, %u class%s; %s engine", path, (unsigned long long)mr_dataset_size(d),
            mr_dataset_n_classes(d), mr_dataset_n_classes(d) == 1 ? "" : "es",
            o->engine ? "uring" : "threads");
@@ -91,6 +96,7 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
         .progress = on_progress,
         .progress_ctx = s,
     };
+    opts.pipe.storage = s->storage;
     if (s->at == 0)
         ledger_attach(&s->ledger, &opts.pipe);
     if (o->map)
@@ -130,15 +136,19 @@ int command_bench(const struct options *o)
         threads.n = 1;
         threads.value[0] = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
     }
-    int status = input_open_data(o, &data, &path);
-    if (status)
+    int status = input_open_storage(o, &s.storage);
+    if (!status)
+        status = input_open_data(o, &data, &path);
+    if (status) {
+        mr_device_close(s.storage);
         return status;
+    }
     struct output out = {.fd = -1};
     struct mr_json *results = mr_json_array();
     double base = 0;
     status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger);
     if (!status && !out.quiet)
-        print_heading(o, path, data);
+        print_heading(o, path, data, s.storage);
     s.n = threads.n;
     for (s.at = 0; !status && s.at < s.n; s.at++) {
         s.threads = threads.value[s.at];
@@ -149,5 +159,6 @@ int command_bench(const struct options *o)
     if (ledger_close(&s.ledger) || written)
         status = status ? status : 1;
     mr_dataset_unref(data);
+    mr_device_close(s.storage);
     return status;
 }

@@ -36,6 +36,16 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
     return 0;
 }
 
+int input_open_storage(const struct options *o, struct mr_device **out)
+{
+    struct mr_error err = {0};
+    *out = NULL;
+    if (!o->storage || !mr_device_open(o->storage, out, &err))
+        return 0;
+    fprintf(stderr, "millrace: --storage: %s\n", err.text);
+    return 2;
+}
+
 struct mr_decoder_opts input_decoder(const struct options *o)
 {
     return (struct mr_decoder_opts){

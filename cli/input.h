@@ -1,5 +1,5 @@
 /* input.h - what commands that feed from a data set share: opening it, the options of pipeline and
- * decoder, the ledger of bad samples. */
+ * decoder, the emulated device, the ledger of bad samples. */
 #ifndef MR_INPUT_H
 #define MR_INPUT_H
 
@@ -7,8 +7,11 @@
 
 /* The data set that --data or --list names.  0, or an exit status after a message. */
 int input_open_data(const struct options *o, struct mr_dataset **out, const char **path);
+/* The emulated device that --storage names, for the caller to close; NULL when there is none.  0,
+ * or an exit status after a message. */
+int input_open_storage(const struct options *o, struct mr_device **out);
 struct mr_decoder_opts input_decoder(const struct options *o);
-/* `decode` is left to the caller, who owns the decoder's options. */
+/* `decode` and `storage` are left to the caller, who owns them. */
 struct mr_pipeline_opts input_pipeline(const struct options *o, unsigned threads);
 
 struct ledger_file {

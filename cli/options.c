@@ -109,6 +109,9 @@ const struct option_row option_table[] = {
      "write every bad sample, the reason and its substitute as CSV"},
     {"max-file-bytes", "SIZE", "64M", INPUT, FIELD(max_file_bytes), value_size, NULL,
      "larger files are bad samples"},
+    {"storage", "PROFILE", NULL, INPUT, FIELD(storage), value_string, "hdd|ssd|optane|lustre",
+     "emulate a device: hdd, ssd, optane, lustre or a profile's file; every byte is charged at its "
+     "rates, cached or not, and results say 'emulated'"},
     {"cold", NULL, NULL, INPUT, FIELD(cold), value_flag, NULL,
      "evict the data set's files before every run, and say whether that is proven"},
     {"warm", NULL, NULL, INPUT, FIELD(warm), value_flag, NULL,

@@ -67,6 +67,7 @@ struct options {
     struct error_budget max_errors;
     const char *ledger;
     uint64_t max_file_bytes;
+    const char *storage;
     int cold, warm, drop_caches;
     unsigned runs;
     int hash;

@@ -292,3 +292,14 @@ WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
         break_completions(ring);
     return r;
 }
+
+WRAP(int, io_uring_submit_and_wait_timeout, struct io_uring *ring, struct io_uring_cqe **cqe,
+     unsigned n, struct __kernel_timespec *ts, sigset_t *mask)
+{
+    if (turn(EINTR_TOO))
+        return -EINTR;
+    int r = __real_io_uring_submit_and_wait_timeout(ring, cqe, n, ts, mask);
+    if (atomic_load(&break_at))
+        break_completions(ring);
+    return r;
+}

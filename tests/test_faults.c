@@ -5,6 +5,8 @@
 #include "faults.h"
 #include "photo_set.h"
 
+#include <millrace/store.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,46 @@ static void every_call_may_fail_once_threads(void **state)
     o.map_bytes = 8;
     o.shuffle = MR_SHUFFLE_WINDOW;
     loop(list_path, &o, FAULT_FAIL, 1);
+}
+
+/* A device so quick that a run with it takes no longer, but everything is charged and held. */
+static const char quick_profile[] = "name = quick\nread_mb_per_s = 10000\nwrite_mb_per_s = 10000\n"
+                                    "read_latency_us = 60\nmetadata_us = 40\nseek_us = 20\n";
+
+static void every_call_may_fail_once_with_an_emulated_device(void **state)
+{
+    struct tempdir *t = *state;
+    char profile[512];
+    make_set(t);
+    snprintf(profile, sizeof profile, "%s", tempdir_text(t, "quick", quick_profile));
+    for (uint64_t at = 1;; at++) { /* opening the device itself */
+        struct mr_device *d = NULL;
+        struct mr_error err = {0};
+        int64_t before = faults_live();
+        faults_begin(FAULT_FAIL, at);
+        int r = mr_device_open(profile, &d, &err), hit = faults_end();
+        assert_int_equal(r != 0, hit);
+        assert_int_equal(d == NULL, hit);
+        assert_int_equal(err.code, r);
+        mr_device_close(d);
+        assert_int_equal(faults_live(), before);
+        if (!hit)
+            break;
+    }
+    struct mr_device *d = NULL;
+    assert_int_equal(mr_device_open(profile, &d, NULL), 0);
+    for (int e = 0; e < 2; e++) {
+        struct mr_pipeline_opts o = opts(e ? MR_ENGINE_URING : MR_ENGINE_THREADS);
+        o.storage = d;
+        if (whole_run(set_path, &o) == -ENOTSUP)
+            break;
+        loop(list_path, &o, FAULT_FAIL, 1);
+        loop(list_path, &o, FAULT_EINTR, 0);
+        o.map = check_sample;
+        o.map_bytes = 8;
+        loop(list_path, &o, FAULT_FAIL, 1);
+    }
+    mr_device_close(d);
 }
 
 static void every_call_may_fail_once_uring(void **state)
@@ -227,16 +269,20 @@ static void the_steady_state_allocates_nothing(void **state)
 {
     photo_set_write(*state, 36); /* no large file: those may still grow a buffer they had not met */
     snprintf(set_path, sizeof set_path, "%s/set", ((struct tempdir *)*state)->path);
+    struct mr_device *device = NULL;
+    assert_int_equal(mr_device_open(tempdir_text(*state, "quick", quick_profile), &device, NULL),
+                     0);
     for (int e = 0; e < 2; e++)
-        for (int mapped = 0; mapped < 2; mapped++) {
+        for (int mapped = 0; mapped < 4; mapped++) {
             struct mr_dataset *d = photo_set_open(set_path);
             struct mr_pipeline_opts o = opts(e ? MR_ENGINE_URING : MR_ENGINE_THREADS);
             struct mr_pipeline *p = NULL;
             struct mr_batch *b;
             uint64_t before = 0;
             o.epochs = 100;
-            o.map = mapped ? check_sample : NULL;
+            o.map = mapped % 2 ? check_sample : NULL;
             o.map_bytes = 8;
+            o.storage = mapped / 2 ? device : NULL;
             if (mr_pipeline_open(d, &o, &p, NULL) == -ENOTSUP) {
                 mr_dataset_unref(d);
                 continue;
@@ -255,6 +301,7 @@ static void the_steady_state_allocates_nothing(void **state)
             mr_dataset_unref(d);
             assert_int_equal(n_allocations, 0);
         }
+    mr_device_close(device);
 }
 
 static void a_thousand_failing_chains_leave_no_descriptor(void **state)
@@ -316,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(every_call_may_fail_once_threads),
         WITH_TEMPDIR(every_call_may_fail_once_uring),
+        WITH_TEMPDIR(every_call_may_fail_once_with_an_emulated_device),
         WITH_TEMPDIR(interruptions_and_short_reads_are_continued),
         WITH_TEMPDIR(a_failed_or_short_completion_of_a_ring_is_handled),
         WITH_TEMPDIR(a_file_that_shrinks_while_it_is_read_is_a_bad_sample),

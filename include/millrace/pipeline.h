@@ -13,13 +13,17 @@
  *
  * A batch is a function of (seed, epoch, batch number) and of nothing else: not of the number of
  * threads, the engine, the prefetch depth or the storage.  A sample that cannot be read or mapped
- * is replaced by a keyed draw from the same epoch and shard, and reported through `on_error`. */
+ * is replaced by a keyed draw from the same epoch and shard, and reported through `on_error`.
+ *
+ * With an emulated device as `storage` a file arrives when that device would have delivered it; the
+ * read latency in the statistics includes the time that this takes. */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
 #include <millrace/api.h>
 #include <millrace/dataset.h>
 #include <millrace/image.h>
+#include <millrace/store.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,13 +72,15 @@ struct mr_pipeline;
 
 struct mr_pipeline_opts { /* zero means default */
     enum mr_engine engine;
-    unsigned threads;  /* map workers; 0 = one per online CPU */
-    unsigned io_depth; /* reads under way in all, uring engine; 0 = 32 */
-    int direct;        /* read around the page cache (O_DIRECT) where the file system can */
-    unsigned batch;    /* samples in a batch; 0 = 64 */
-    unsigned prefetch; /* finished batches kept ready while one more is filled; 0 = 1,
-                        * MR_NONE = a batch is begun only when it is asked for */
-    unsigned hold;     /* batches that the consumer may hold at once; 0 = 1 */
+    unsigned threads;          /* map workers; 0 = one per online CPU */
+    unsigned io_depth;         /* reads under way in all, uring engine; 0 = 32 */
+    int direct;                /* read around the page cache (O_DIRECT) where the file system can */
+    struct mr_device *storage; /* borrows until close: an emulated device that every file read is
+                                * charged to, cached or not; NULL = the storage as it is */
+    unsigned batch;            /* samples in a batch; 0 = 64 */
+    unsigned prefetch;         /* finished batches kept ready while one more is filled; 0 = 1,
+                                * MR_NONE = a batch is begun only when it is asked for */
+    unsigned hold;             /* batches that the consumer may hold at once; 0 = 1 */
 
     enum mr_shuffle shuffle;
     unsigned window;          /* for MR_SHUFFLE_WINDOW; 0 = 1024 */

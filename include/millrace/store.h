@@ -1,8 +1,12 @@
-/* store.h - whole files in, and the truth about the page cache.
+/* store.h - whole files in, the truth about the page cache, and emulated devices.
  *
  * Reading a file that is already in memory says nothing about a device.  These calls tell how much
  * of a file is cached, take it out of the cache, and say how far that can be proven.
- * Thread-safe: no call keeps state. */
+ *
+ * An emulated device makes any directory behave like another storage: it delays reads (and writes)
+ * so that bandwidth, latency, seeks and concurrency are those of a profile.
+ *
+ * Thread-safe: no call keeps state but a device's, and that has a lock. */
 #ifndef MILLRACE_STORE_H
 #define MILLRACE_STORE_H
 
@@ -38,6 +42,19 @@ MR_API int mr_cache_evict(const char *path, struct mr_cache_state *before,
 
 /* Drop every clean page, inode and directory entry of the whole system.  Root only. */
 MR_API int mr_cache_drop_all(void);
+
+struct mr_device;
+
+/* A device by profile: "hdd", "ssd", "optane", "lustre", or a profile's file (docs/devices.md; one
+ * that is called like a built-in profile needs a slash: "./hdd").  Give it to pipelines as
+ * `storage`; several may share it, and then share its bandwidth.  -EINVAL: the file is not a
+ * profile; `err` names the line and the key. */
+MR_API int mr_device_open(const char *profile, struct mr_device **out, struct mr_error *err);
+/* Nobody may be using it.  NULL is a no-op. */
+MR_API void mr_device_close(struct mr_device *d);
+/* The profile's name, and what it was calibrated to ("" when it does not say).  Borrowed. */
+MR_API const char *mr_device_name(const struct mr_device *d);
+MR_API const char *mr_device_calibrated(const struct mr_device *d);
 
 #ifdef __cplusplus
 }

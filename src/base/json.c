@@ -4,12 +4,13 @@
  * with each offending byte as U+FFFD, so that a strangely named file cannot break a result. */
 #include "json.h"
 
+#include "write_all.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static json_t *raw(const struct mr_json *v)
 {
@@ -106,28 +107,14 @@ void mr_json_free(struct mr_json *root)
     json_decref(raw(root));
 }
 
-static int write_all(int fd, const char *p, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int mr_json_write(const struct mr_json *root, int fd)
 {
     char *text = json_dumps(raw(root), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!text)
         return -ENOMEM;
-    int r = write_all(fd, text, strlen(text));
+    int r = mr_write_all(fd, text, strlen(text));
     if (!r)
-        r = write_all(fd, "\n", 1);
+        r = mr_write_all(fd, "\n", 1);
     free(text);
     return r;
 }

@@ -8,6 +8,7 @@
 #include "feed.h"
 
 #include "clock.h"
+#include "device.h"
 #include "errtext.h"
 #include "ledger.h"
 #include "whole_file.h"
@@ -23,6 +24,7 @@ static const char map_stage[] = "map";
 
 struct reader {
     struct mr_buffer file; /* the bytes that a map is given */
+    uint64_t late_ns;      /* of the last wait for the emulated device */
     char path[PATH_MAX];
 };
 
@@ -61,6 +63,25 @@ static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
     return r->file.data;
 }
 
+/* Read a file as above and return no sooner than the emulated device would.  *start_ns is when the
+ * file was asked for, and becomes when that would have been had the last wait not been late. */
+static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, uint64_t *start_ns)
+{
+    struct mr_pipeline *p = w->p;
+    struct reader *r = w->engine;
+    struct mr_device_place place;
+    *start_ns -= r->late_ns;
+    mr_device_place_fd(p->o.storage, fd, 0, &place);
+    uint64_t due = mr_device_reserve_file(p->o.storage, *start_ns, &place, len);
+    int code = mr_whole_file_fill(fd, p->o.direct, data, len);
+    r->late_ns = 0;
+    if (!code && due > mr_clock_ns()) {
+        mr_device_wait_unless(due, &p->stopping); /* if it stops, nobody will look at the sample */
+        r->late_ns = mr_device_late_ns(due, mr_clock_ns());
+    }
+    return code;
+}
+
 static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
                      const char **stage)
 {
@@ -80,8 +101,9 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
         return -ENOMEM;
     }
     *stage = "read";
-    code = mr_whole_file_fill(fd, p->o.direct, *data, *len);
-    t->batch->cost[t->slot].read_ns = mr_clock_ns() - start;
+    code = p->o.storage ? fill_charged(w, fd, *data, *len, &start)
+                        : mr_whole_file_fill(fd, p->o.direct, *data, *len);
+    t->batch->cost[t->slot].read_ns = mr_clock_ns() - r->late_ns - start;
     t->batch->cost[t->slot].file_bytes = *len;
     return code;
 }

@@ -7,10 +7,16 @@
  * all workers at once.  Before each map the free places are refilled and submitted, so that the
  * device stays busy while the worker computes.
  *
- * Without a map a file is read straight into its slot; with one, into the flight's own buffer. */
+ * Without a map a file is read straight into its slot; with one, into the flight's own buffer.
+ *
+ * With an emulated device a file that has arrived is held back until the device would have
+ * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
+ * moment, whichever comes first, so reads go on being submitted and taken in.  Flights that are
+ * held count towards the I/O depth, as they are what the device is busy with. */
 #include "feed.h"
 
 #include "clock.h"
+#include "device.h"
 #include "errtext.h"
 #include "ledger.h"
 #include "uring_reader.h"
@@ -23,6 +29,8 @@ struct flight { /* one file under way */
     struct mr_task task;
     struct mr_buffer file; /* with a map */
     uint64_t start_ns;
+    uint64_t due_ns;  /* when the emulated device delivers it */
+    uint64_t late_ns; /* how late the one before in this place was */
     struct flight *next_free;
     char path[PATH_MAX];
 };
@@ -32,6 +40,8 @@ struct rings {
     unsigned depth, n_under_way;
     struct flight *flight, *free;
     struct mr_uring_op **done; /* [depth] */
+    struct flight **held;      /* [depth] a heap by due_ns; the first n_held */
+    unsigned n_held;
 };
 
 static void fini(struct mr_worker *w)
@@ -44,6 +54,7 @@ static void fini(struct mr_worker *w)
         mr_buffer_fini(&r->flight[i].file);
     free(r->flight);
     free(r->done);
+    free(r->held);
     free(r);
     w->engine = NULL;
 }
@@ -60,7 +71,8 @@ static int init(struct mr_worker *w, struct mr_error *err)
         r->depth = 1;
     r->flight = calloc(r->depth, sizeof *r->flight);
     r->done = calloc(r->depth, sizeof *r->done);
-    if (!r->flight || !r->done)
+    r->held = p->o.storage ? calloc(r->depth, sizeof *r->held) : NULL;
+    if (!r->flight || !r->done || (p->o.storage && !r->held))
         return mr_fail(err, -ENOMEM, "no memory for a worker");
     for (unsigned i = 0; i < r->depth; i++) {
         struct flight *f = &r->flight[i];
@@ -112,7 +124,8 @@ static void take_off(struct mr_worker *w, struct flight *f)
     struct rings *r = w->engine;
     struct mr_pipeline *p = w->p;
     int code;
-    f->start_ns = mr_clock_ns();
+    f->start_ns = mr_clock_ns() - f->late_ns;
+    f->late_ns = 0;
     f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
     while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
         if (mr_ledger_note(p, &f->task, "open", code, "")) {
@@ -124,13 +137,13 @@ static void take_off(struct mr_worker *w, struct flight *f)
     r->n_under_way++;
 }
 
-/* Claim slots for the free flights; blocks only when nothing is under way.  -1 = stop. */
+/* Claim slots for the free flights; blocks only when nothing is under way or held.  -1 = stop. */
 static int refill(struct mr_worker *w)
 {
     struct rings *r = w->engine;
     while (r->free) {
         struct flight *f = r->free;
-        int claimed = mr_feed_claim(w, r->n_under_way == 0, &f->task);
+        int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &f->task);
         if (claimed != 1)
             return claimed;
         r->free = f->next_free;
@@ -152,10 +165,61 @@ static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *
     }
 }
 
+/* A file is there: map it and fill its slot. */
+static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
+{
+    struct mr_pipeline *p = w->p;
+    uint8_t *data = f->op.buf;
+    size_t len = f->op.size;
+    struct mr_slot_cost *cost = &f->task.batch->cost[f->task.slot];
+    cost->read_ns = now_ns - f->start_ns;
+    cost->file_bytes = len;
+    if (!p->pool->whole_files) {
+        int code = mr_feed_map(w, &f->task, data, len);
+        if (code) {
+            retry_or_give_up(w, f, "map", code, mr_feed_map_error(w));
+            return;
+        }
+        data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
+        len = p->pool->slot_bytes;
+    }
+    land(w, f, data, len);
+}
+
+/* Reserve the emulated device from the moment when the file was asked for, and hold it back. */
+static void hold(struct mr_worker *w, struct flight *f)
+{
+    struct mr_device *storage = w->p->o.storage;
+    struct rings *r = w->engine;
+    struct mr_device_place place;
+    mr_device_place_path(storage, f->path, f->op.inode, &place);
+    f->due_ns = mr_device_reserve_file(storage, f->start_ns, &place, f->op.size);
+    unsigned at = r->n_held++;
+    for (unsigned up; at && r->held[up = (at - 1) / 2]->due_ns > f->due_ns; at = up)
+        r->held[at] = r->held[up];
+    r->held[at] = f;
+}
+
+/* The one that is due first, out of the heap. */
+static struct flight *let_go(struct rings *r)
+{
+    struct flight *first = r->held[0], *last = r->held[--r->n_held];
+    unsigned at = 0, down;
+    while ((down = 2 * at + 1) < r->n_held) {
+        if (down + 1 < r->n_held && r->held[down + 1]->due_ns < r->held[down]->due_ns)
+            down++;
+        if (r->held[down]->due_ns >= last->due_ns)
+            break;
+        r->held[at] = r->held[down];
+        at = down;
+    }
+    r->held[at] = last;
+    return first;
+}
+
 /* A file has arrived (or not). */
 static void arrive(struct mr_worker *w, struct flight *f)
 {
-    struct mr_pipeline *p = w->p;
     struct rings *r = w->engine;
     struct mr_uring_op *op = &f->op;
     r->n_under_way--;
@@ -168,22 +232,10 @@ static void arrive(struct mr_worker *w, struct flight *f)
         }
         mr_uring_reader_start(r->reader, op);
         r->n_under_way++;
+    } else if (w->p->o.storage) {
+        hold(w, f);
     } else {
-        uint8_t *data = op->buf;
-        size_t len = op->size;
-        struct mr_slot_cost *cost = &f->task.batch->cost[f->task.slot];
-        cost->read_ns = op->done_ns - f->start_ns;
-        cost->file_bytes = len;
-        if (!p->pool->whole_files) {
-            int code = mr_feed_map(w, &f->task, data, len);
-            if (code) {
-                retry_or_give_up(w, f, "map", code, mr_feed_map_error(w));
-                return;
-            }
-            data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
-            len = p->pool->slot_bytes;
-        }
-        land(w, f, data, len);
+        deliver(w, f, op->done_ns);
     }
 }
 
@@ -194,17 +246,52 @@ static int begin(struct mr_worker *w, struct mr_error *err)
     return mr_uring_reader_open(r->depth, w->p->o.direct, &r->reader, err);
 }
 
+/* Wait for files to arrive: for ever, or until the first of those held is nearly due. */
+static int wait_for_ring(struct rings *r)
+{
+    if (!r->n_held)
+        return mr_uring_reader_wait(r->reader, r->done, r->depth);
+    uint64_t due = r->held[0]->due_ns, slice = mr_clock_ns() + MR_DEVICE_SLICE_NS;
+    uint64_t until = due > MR_DEVICE_SPIN_NS ? due - MR_DEVICE_SPIN_NS : 0;
+    return mr_uring_reader_wait_until(r->reader, r->done, r->depth, until < slice ? until : slice);
+}
+
+/* Deliver what is due; when nothing is on its way in, or will be in time, wait for the first. */
+static void deliver_due(struct mr_worker *w)
+{
+    struct rings *r = w->engine;
+    atomic_int *stopping = &w->p->stopping;
+    while (r->n_held && !atomic_load_explicit(stopping, memory_order_relaxed)) {
+        uint64_t due = r->held[0]->due_ns, now = mr_clock_ns();
+        if (due > now + MR_DEVICE_SPIN_NS && r->n_under_way)
+            return;
+        if (mr_device_wait_unless(due, stopping))
+            return;
+        struct flight *f = let_go(r);
+        now = mr_clock_ns();
+        f->late_ns = due > f->op.done_ns ? mr_device_late_ns(due, now) : 0;
+        deliver(w, f, now - f->late_ns);
+        /* Take new work before the next one is mapped, and see what has arrived. */
+        if (refill(w) < 0 || r->n_under_way)
+            return;
+    }
+}
+
 static void run(struct mr_worker *w)
 {
     struct rings *r = w->engine;
     for (;;) {
         int stop = refill(w) < 0;
-        if (!r->n_under_way) {
+        if (r->n_held && atomic_load_explicit(&w->p->stopping, memory_order_relaxed)) {
+            stop = 1;
+            r->n_held = 0; /* nobody will look at them */
+        }
+        if (!r->n_under_way && !r->n_held) {
             if (stop)
                 return;
             continue;
         }
-        int n = mr_uring_reader_wait(r->reader, r->done, r->depth);
+        int n = r->n_under_way ? wait_for_ring(r) : 0;
         if (n < 0) { /* the ring itself failed: nothing more will arrive */
             mr_feed_break(w->p, n);
             return;
@@ -217,6 +304,8 @@ static void run(struct mr_worker *w)
                 mr_uring_reader_submit(r->reader);
             }
         }
+        if (r->n_held)
+            deliver_due(w);
     }
 }
 

@@ -34,6 +34,13 @@ int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, u
     return -ENOTSUP;
 }
 
+int mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max,
+                               uint64_t until_ns)
+{
+    (void)until_ns;
+    return mr_uring_reader_wait(r, done, max);
+}
+
 void mr_uring_reader_close(struct mr_uring_reader *r)
 {
     (void)r;

@@ -189,7 +189,7 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
     if (op->open_res < 0)
         return 2;
     struct statx st;
-    if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE, &st))
+    if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE | STATX_INO, &st))
         return fail(op, "open", -errno);
     int code = mr_whole_file_allowed(st.stx_mode, st.stx_size, op->max);
     if (code)
@@ -202,6 +202,7 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
         r->open_flags &= ~O_DIRECT;
     op->have += (size_t)op->read_res;
     op->size = st.stx_size;
+    op->inode = st.stx_ino;
     if (op->have == op->size)
         return 0;
     if (op->have > op->size || op->read_res == 0)
@@ -226,6 +227,27 @@ static void finish_part(struct mr_uring_reader *r, const struct io_uring_cqe *cq
         r->free_slot[r->n_free++] = (*op)->slot;
 }
 
+/* Take the completions that are there. */
+static unsigned collect(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max)
+{
+    unsigned n_done = 0;
+    struct io_uring_cqe *cqe;
+    while (n_done < max && io_uring_peek_cqe(&r->ring, &cqe) == 0) {
+        struct mr_uring_op *op;
+        finish_part(r, cqe, &op);
+        io_uring_cqe_seen(&r->ring, cqe);
+        if (op->n_pending)
+            continue;
+        op->result = judge(r, op);
+        op->done_ns = mr_clock_ns();
+        if (op->result == 2)
+            mr_uring_reader_start(r, op);
+        else
+            done[n_done++] = op;
+    }
+    return n_done;
+}
+
 int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max)
 {
     unsigned n_done = 0;
@@ -233,21 +255,27 @@ int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, u
         int code = io_uring_submit_and_wait(&r->ring, 1);
         if (code < 0 && code != -EINTR && code != -EAGAIN && code != -EBUSY)
             return code;
-        struct io_uring_cqe *cqe;
-        while (n_done < max && io_uring_peek_cqe(&r->ring, &cqe) == 0) {
-            struct mr_uring_op *op;
-            finish_part(r, cqe, &op);
-            io_uring_cqe_seen(&r->ring, cqe);
-            if (op->n_pending)
-                continue;
-            op->result = judge(r, op);
-            op->done_ns = mr_clock_ns();
-            if (op->result == 2)
-                mr_uring_reader_start(r, op);
-            else
-                done[n_done++] = op;
-        }
+        n_done = collect(r, done, max);
     }
+    return (int)n_done;
+}
+
+int mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max,
+                               uint64_t until_ns)
+{
+    unsigned n_done = 0;
+    uint64_t now;
+    do {
+        now = mr_clock_ns();
+        uint64_t left = until_ns > now ? until_ns - now : 0;
+        struct __kernel_timespec ts = {.tv_sec = (int64_t)(left / 1000000000u),
+                                       .tv_nsec = (long long)(left % 1000000000u)};
+        struct io_uring_cqe *cqe;
+        int code = io_uring_submit_and_wait_timeout(&r->ring, &cqe, 1, &ts, NULL);
+        if (code < 0 && code != -EINTR && code != -EAGAIN && code != -EBUSY && code != -ETIME)
+            return code;
+        n_done = collect(r, done, max);
+    } while (!n_done && now < until_ns);
     return (int)n_done;
 }
 

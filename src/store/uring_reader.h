@@ -23,6 +23,7 @@ struct mr_uring_op {
     int result;        /* 0, -errno, or 1: the file has `size` bytes, more than `cap`: make room and
                         * start again */
     size_t size;       /* when result >= 0 */
+    uint64_t inode;    /* when result >= 0 */
     const char *stage; /* when result < 0: "open" or "read" */
     uint64_t done_ns;  /* when it arrived */
     int direct;        /* it was read around the page cache */
@@ -44,6 +45,9 @@ void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
 int mr_uring_reader_submit(struct mr_uring_reader *r);
 /* Submit, wait for one or more to finish, store up to `max` of them: their number, or -errno. */
 int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max);
+/* The same, but 0 when none has finished by `until_ns`; the kernel may be late by 50 us. */
+int mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max,
+                               uint64_t until_ns);
 /* Nothing may be under way. */
 void mr_uring_reader_close(struct mr_uring_reader *r);
 

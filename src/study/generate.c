@@ -16,6 +16,7 @@
 #include "draw.h"
 #include "errtext.h"
 #include "photo_maker.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,20 +56,6 @@ static int short_name(const struct job *g, uint64_t index, char *buf, size_t cap
                     (unsigned long long)index);
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    while (n) {
-        ssize_t r = write(fd, bytes, n);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return -errno;
-        bytes += r;
-        n -= (size_t)r;
-    }
-    return 0;
-}
-
 /* Write the file whole, or leave none. */
 static int write_file(const char *path, const uint8_t *bytes, size_t n, struct mr_error *err)
 {
@@ -77,7 +64,7 @@ static int write_file(const char *path, const uint8_t *bytes, size_t n, struct m
         int r = -errno;
         return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
     }
-    int r = write_all(fd, bytes, n);
+    int r = mr_write_all(fd, bytes, n);
     if (close(fd) && !r)
         r = -errno;
     if (r) {

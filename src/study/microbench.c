@@ -95,6 +95,8 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     struct mr_pipeline *p;
     double seconds;
     opts.on_error = NULL; /* the ledger has these samples already, or will */
+    if (!digest)
+        opts.storage = NULL; /* the cache is warm as soon, and an emulated device has none */
     int r = mr_pipeline_open(b->o->data, &opts, &p, b->err);
     if (r)
         return r;
@@ -216,6 +218,9 @@ static void warn_if_small(struct bench *b)
     uint64_t bytes = b->out->median.delivered_bytes / epochs;
     /* Direct I/O on a block device cannot be served from the page cache. */
     if (b->o->pipe.direct && b->fs.kind == MR_FS_BLOCK)
+        return;
+    /* An emulated device charges cached bytes like others. */
+    if (b->o->pipe.storage)
         return;
     const char *why = !b->o->cold ? "without --cold this measures the page cache, not the storage"
                       : !b->all_cold ? "and that they were evicted is unproven: this may measure a "
@@ -358,8 +363,10 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "direct", mr_json_bool(r->pipe.direct));
     mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
     mr_json_set(o, "prefetch", mr_json_int(r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch));
-    mr_json_set(o, "storage", mr_json_null());
-    mr_json_set(o, "emulated", mr_json_bool(0));
+    const struct mr_device *d = r->pipe.storage;
+    mr_json_set(o, "storage", mr_json_string(d ? mr_device_name(d) : NULL));
+    mr_json_set(o, "emulated", mr_json_bool(d != NULL));
+    mr_json_set(o, "calibrated", mr_json_string(d ? mr_device_calibrated(d) : NULL));
     mr_json_set(o, "cold", mr_json_string(r->cold));
     mr_json_set(o, "images", mr_json_int((int64_t)m->samples));
     mr_json_set(o, "skipped", mr_json_int((int64_t)m->skipped));

@@ -1,0 +1,10 @@
+/* write_all.h - write every byte. */
+#ifndef MR_WRITE_ALL_H
+#define MR_WRITE_ALL_H
+
+#include <stddef.h>
+
+/* 0 or -errno; goes on after short writes and signals. */
+int mr_write_all(int fd, const void *bytes, size_t n);
+
+#endif
