@@ -126,7 +126,8 @@ const struct option_row option_table[] = {
     {"warm", NULL, NULL, INPUT, FIELD(warm), value_flag, NULL,
      "read everything once before the first run"},
     {"drop-caches", NULL, NULL, INPUT | BASELINE, FIELD(drop_caches), value_flag, NULL,
-     "as --cold, and drop the whole system's caches, metadata included (root)"},
+     "before every run drop the whole system's caches, metadata included, not only what --cold "
+     "evicts (root)"},
     {"size", "SIZE", "5G", BASELINE, FIELD(size), value_size, NULL,
      "of the file; larger than the caches of device and controller, or they are measured"},
     {"storage", "PROFILE", NULL, BASELINE, FIELD(storage), value_string, NULL,

@@ -134,7 +134,7 @@ static void add(struct tally *t, const struct mr_baseline_sample *s, struct mr_b
     t->written_ops[t->n] = rate((double)s->write_ops, s->write_seconds);
     t->n++;
     t->n_ops += s->read.n_ops + s->write_ops;
-    t->n_late += s->read.n_late;
+    t->n_late += s->n_late;
     t->cold = s->cold < t->cold ? s->cold : t->cold;
     r->cut |= s->read.cut | s->write_cut;
     mr_histogram_merge(&r->latency, &s->read.latency);
@@ -255,10 +255,8 @@ int mr_baseline_run(const struct mr_baseline_opts *opts, struct mr_baseline *out
         r = mr_raw_io_open(opts->engine, MR_DEEP, BUFFER_BYTES, &b.io, err);
     if (!r)
         r = mr_file_patterns_open(&b);
-    if (!r) {
-        out->engine = mr_raw_io_engine(b.io);
-        out->n_stale = mr_scratch_n_stale(b.scratch);
-    }
+    out->n_stale = b.scratch ? mr_scratch_n_stale(b.scratch) : 0;
+    out->engine = b.io ? mr_raw_io_engine(b.io) : MR_RAW_AUTO;
     for (unsigned p = 0; !r && p < MR_N_PATTERNS; p++) {
         struct mr_baseline_result *result = &out->result[p];
         r = measure(&b, p, result);

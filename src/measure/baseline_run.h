@@ -41,6 +41,7 @@ struct mr_baseline_sample {
     uint64_t write_ops, write_bytes;
     double write_seconds; /* 0: nothing was written */
     int write_cut;
+    uint64_t n_late; /* of all operations */
     enum mr_coldness cold;
 };
 

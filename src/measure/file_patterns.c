@@ -4,16 +4,12 @@
  * system at once, so a full disk is known before anything is measured.  Space that was taken but
  * not written is not on the device: reading it would measure nothing.  When the first run of writes
  * is cut by its time, everything that follows keeps to the part that was written.
- *
- * Random reads are those of fio's bssplit without its map of blocks already read: each operation
- * draws its size by share of operations, and its place evenly among the multiples of the smallest
- * size at which it fits into the file.  Draws are functions of (run, operation). */
+ */
 #include "baseline_run.h"
 
-#include "draw.h"
 #include "errtext.h"
 #include "filesystem.h"
-#include "size_split.h"
+#include "places.h"
 #include "whole_file.h"
 
 #include <millrace/store.h>
@@ -143,42 +139,42 @@ static enum mr_coldness drop_file(struct mr_baseline_state *b)
     return mr_baseline_drop(b, r == MR_COLD_DATA ? MR_IS_COLD_DATA : MR_IS_UNPROVEN);
 }
 
-struct places {
-    uint64_t file_bytes;
-    uint32_t align;
-    uint64_t run;
-    struct mr_size_split split;
-};
-
-static void in_order(const void *ctx, uint64_t i, uint64_t *offset, uint32_t *len)
+/* A job over the sizes of a pattern; `where` is filled in and borrowed. */
+static int job_over(struct mr_baseline_state *b, enum mr_pattern p, unsigned run,
+                    struct mr_places *where, struct mr_raw_job *job)
 {
-    (void)ctx; /* the file is whole blocks long */
-    *offset = i * MR_SEQ_BLOCK;
-    *len = MR_SEQ_BLOCK;
-}
-
-static void at_random(const void *ctx, uint64_t i, uint64_t *offset, uint32_t *len)
-{
-    const struct places *p = ctx;
-    uint32_t unit = mr_size_split_min(&p->split);
-    uint32_t n = mr_size_split_draw(&p->split, mr_draw(1, MR_DRAW_PLACE, p->run, i, 0));
-    unit = unit > p->align ? unit : p->align;
-    *len = (n + p->align - 1) / p->align * p->align;
-    *offset =
-        mr_below(mr_draw(1, MR_DRAW_PLACE, p->run, i, 1), (p->file_bytes - *len) / unit + 1) * unit;
-}
-
-static struct mr_raw_job job_of(struct mr_baseline_state *b, enum mr_pattern p)
-{
-    return (struct mr_raw_job){
+    static const struct {
+        const char *split;
+        unsigned depth;
+    } shape[MR_N_PATTERNS] = {
+        [MR_PATTERN_SEQ] = {"1M/100", MR_SEQ_DEPTH},
+        [MR_PATTERN_RANDOM_IMAGENET] = {MR_SPLIT_IMAGENET, MR_DEEP},
+        [MR_PATTERN_RANDOM_16K] = {"16K/100", MR_DEEP},
+        [MR_PATTERN_RANDOM_4K] = {"4K/100", 1},
+    };
+    *where = (struct mr_places){
+        .file_bytes = b->file_bytes ? b->file_bytes : b->asked_bytes,
+        .align = b->direct ? b->align : 512, /* through the page cache any place will do */
+        .run = run,
+    };
+    *job = (struct mr_raw_job){
         .name = b->o.dir,
         .fd = b->fd,
+        .depth = shape[p].depth,
+        .place = p == MR_PATTERN_SEQ ? mr_place_in_order : mr_place_at_random,
+        .place_ctx = where,
         .box_ns = mr_baseline_box_ns(b, p),
         .device = b->o.device,
         .inode = b->inode,
         .progress = mr_baseline_tell,
         .progress_ctx = b,
     };
+    int r = mr_size_split_parse(shape[p].split, &where->split, b->err);
+    if (r)
+        return r;
+    job->max_len = (uint32_t)mr_direct_round(mr_size_split_max(&where->split));
+    job->n_ops = (uint64_t)((double)where->file_bytes / mr_size_split_mean(&where->split));
+    return 0;
 }
 
 /* The first run decides how much of the file there is. */
@@ -192,61 +188,40 @@ static int note_written(struct mr_baseline_state *b, const struct mr_raw_result 
                    (double)MR_BASELINE_MIN_SIZE / MB);
 }
 
-static int run_seq(struct mr_baseline_state *b, struct mr_baseline_sample *out)
+static int write_in_order(struct mr_baseline_state *b, struct mr_baseline_sample *out)
 {
-    struct mr_raw_job job = job_of(b, MR_PATTERN_SEQ);
+    struct mr_places where;
+    struct mr_raw_job job;
     struct mr_raw_result w;
-    job.depth = MR_SEQ_DEPTH;
-    job.max_len = MR_SEQ_BLOCK;
-    job.place = in_order;
-    job.n_ops = (b->file_bytes ? b->file_bytes : b->asked_bytes) / MR_SEQ_BLOCK;
-    job.write = job.sync = 1;
-    b->now.doing = "write";
-    int r = mr_raw_io_run(b->io, &job, &w, b->err);
-    if (!r)
-        r = note_written(b, &w);
+    int r = job_over(b, MR_PATTERN_SEQ, 0, &where, &job);
     if (r)
         return r;
+    job.write = job.sync = 1;
+    b->now.doing = "write";
+    r = mr_raw_io_run(b->io, &job, &w, b->err);
+    if (!r)
+        r = note_written(b, &w);
     out->write_ops = w.n_ops;
     out->write_bytes = w.bytes;
     out->write_seconds = w.seconds;
     out->write_cut = w.cut;
-    out->cold = drop_file(b);
-    job.n_ops = b->file_bytes / MR_SEQ_BLOCK;
-    job.write = job.sync = 0;
-    b->now.doing = "read";
-    r = mr_raw_io_run(b->io, &job, &out->read, b->err);
-    out->read.n_late += w.n_late;
+    out->n_late = w.n_late;
     return r;
-}
-
-static int run_random(struct mr_baseline_state *b, enum mr_pattern p, unsigned run,
-                      struct mr_baseline_sample *out)
-{
-    static const char *const sizes[MR_N_PATTERNS] = {
-        [MR_PATTERN_RANDOM_IMAGENET] = MR_SPLIT_IMAGENET,
-        [MR_PATTERN_RANDOM_16K] = "16K/100",
-        [MR_PATTERN_RANDOM_4K] = "4K/100",
-    };
-    struct places where = {.file_bytes = b->file_bytes, .run = run};
-    struct mr_raw_job job = job_of(b, p);
-    int r = mr_size_split_parse(sizes[p], &where.split, b->err);
-    if (r)
-        return r;
-    /* Through the page cache any place will do. */
-    where.align = b->direct ? b->align : 2048;
-    job.depth = p == MR_PATTERN_RANDOM_4K ? 1 : MR_DEEP;
-    job.max_len = (uint32_t)mr_direct_round(mr_size_split_max(&where.split));
-    job.place = at_random;
-    job.place_ctx = &where;
-    job.n_ops = (uint64_t)((double)b->file_bytes / mr_size_split_mean(&where.split));
-    b->now.doing = "read";
-    out->cold = drop_file(b);
-    return mr_raw_io_run(b->io, &job, &out->read, b->err);
 }
 
 int mr_file_patterns_run(struct mr_baseline_state *b, enum mr_pattern p, unsigned run,
                          struct mr_baseline_sample *out)
 {
-    return p == MR_PATTERN_SEQ ? run_seq(b, out) : run_random(b, p, run, out);
+    struct mr_places where;
+    struct mr_raw_job job;
+    int r = p == MR_PATTERN_SEQ ? write_in_order(b, out) : 0;
+    if (!r)
+        r = job_over(b, p, run, &where, &job);
+    if (r)
+        return r;
+    b->now.doing = "read";
+    out->cold = drop_file(b);
+    r = mr_raw_io_run(b->io, &job, &out->read, b->err);
+    out->n_late += out->read.n_late;
+    return r;
 }

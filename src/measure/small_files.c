@@ -8,8 +8,9 @@
  * Syncs: 4 KiB written through the page cache to the next block of the large file, then fsync;
  * what is timed is the fsync.
  *
- * With an emulated device, creating is one metadata operation and one write, reading is one
- * metadata operation and one read, each waited for before the next. */
+ * With an emulated device, creating is a metadata operation that is waited for and a write that is
+ * not, as a page cache would have it; all writes are through before the reading begins.  Reading is
+ * one metadata operation and one read. */
 #include "baseline_run.h"
 
 #include "clock.h"
@@ -71,8 +72,8 @@ static int fail_at(struct mr_baseline_state *b, const char *what, int code)
     return mr_fail(b->err, code, "%s: small files: %s: %s", b->o.dir, what, mr_errno_text(code));
 }
 
-/* Create, write, close. */
-static int create_one(struct mr_baseline_state *b, const char *name)
+/* Create, write, close.  When the emulated device would have written it goes to *written_ns. */
+static int create_one(struct mr_baseline_state *b, const char *name, uint64_t *written_ns)
 {
     struct mr_device *d = b->o.device;
     int fd = openat(mr_scratch_fd(b->scratch), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -85,7 +86,7 @@ static int create_one(struct mr_baseline_state *b, const char *name)
     if (d && !r) {
         struct mr_device_place where;
         mr_device_place_fd(d, fd, 0, &where);
-        mr_device_wait_until(mr_device_reserve(d, MR_DEV_WRITE, &where, MR_SMALL_BYTES));
+        *written_ns = mr_device_reserve(d, MR_DEV_WRITE, &where, MR_SMALL_BYTES);
     }
     if (close(fd) && !r)
         r = -errno;
@@ -115,11 +116,11 @@ static int create_all(struct mr_baseline_state *b, uint64_t n, uint64_t *made,
 {
     struct lap l;
     char name[32];
-    uint64_t i = 0;
+    uint64_t i = 0, written_ns = 0;
     int r = lap_begin(&l, b, MR_PATTERN_SMALL_FILES, n, "create");
     while (!r && i < n) {
         file_name(i, name, sizeof name);
-        r = create_one(b, name);
+        r = create_one(b, name, &written_ns);
         i += !r;
         if (!r && i < n)
             r = lap_check(&l, mr_clock_ns(), i);
@@ -128,6 +129,7 @@ static int create_all(struct mr_baseline_state *b, uint64_t n, uint64_t *made,
     out->write_seconds = lap_seconds(&l);
     out->write_ops = *made = i;
     out->write_bytes = i * MR_SMALL_BYTES;
+    mr_device_wait_until(written_ns);
     return r < 0 ? r : 0;
 }
 
@@ -147,8 +149,9 @@ static enum mr_coldness evict_all(struct mr_baseline_state *b, uint64_t n)
 }
 
 static int read_all(struct mr_baseline_state *b, uint64_t n, unsigned run,
-                    struct mr_raw_result *out)
+                    struct mr_baseline_sample *sample)
 {
+    struct mr_raw_result *out = &sample->read;
     struct lap l;
     struct mr_permutation order;
     char name[32];
@@ -161,7 +164,7 @@ static int read_all(struct mr_baseline_state *b, uint64_t n, unsigned run,
         uint64_t end = mr_clock_ns();
         if (r)
             break;
-        out->n_late += due && end > due;
+        sample->n_late += due && end > due;
         if (due > end)
             mr_device_wait_until(due);
         mr_histogram_add(&out->latency, (due > end ? due : end) - start);
@@ -181,7 +184,7 @@ int mr_small_files_run(struct mr_baseline_state *b, unsigned run, struct mr_base
     int r = create_all(b, mr_baseline_small_count(b), &n, out);
     if (!r) {
         out->cold = evict_all(b, n);
-        r = read_all(b, n, run, &out->read);
+        r = read_all(b, n, run, out);
     }
     int cleared = mr_scratch_clear(b->scratch);
     return r ? r : cleared ? fail_at(b, "remove", cleared) : 0;
