@@ -93,18 +93,16 @@ static int make(const char *dir, struct mr_scratch *s)
     if (!mkdtemp(s->path))
         return -errno;
     s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->fd < 0) {
-        int r = -errno;
-        rmdir(s->path);
-        return r == -ENOENT ? 1 : r;
-    }
+    int r = s->fd < 0 ? -errno : 0;
     /* Without locks nobody will take it for a leftover either: remove_stale wants one. */
-    flock(s->fd, LOCK_EX);
-    if (!stat(s->path, &st))
+    if (!r && (flock(s->fd, LOCK_EX), stat(s->path, &st)))
+        r = -errno;
+    if (!r)
         return 0;
-    close(s->fd);
-    s->fd = -1;
-    return 1;
+    if (s->fd >= 0)
+        close(s->fd);
+    rmdir(s->path);
+    return r == -ENOENT ? 1 : r;
 }
 
 /* What is wrong with the folder, in words that say the way out. */
