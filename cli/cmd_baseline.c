@@ -5,6 +5,7 @@
 #include "environment.h"
 #include "errtext.h"
 #include "fit_profile.h"
+#include "input.h"
 #include "output.h"
 #include "terminal.h"
 
@@ -178,10 +179,9 @@ int command_baseline(const struct options *o)
     int status = check_options(o);
     if (status)
         return status;
-    if (o->storage && mr_device_open(o->storage, &device, &err)) {
-        fprintf(stderr, "millrace baseline: --storage %s\n", err.text);
-        return 1;
-    }
+    status = input_open_storage(o, &device);
+    if (status)
+        return status;
     struct mr_baseline_opts opts = {
         .dir = o->paths[0],
         .size = o->size,

@@ -14,7 +14,6 @@
 #define WATCH    (1u << CMD_WATCH)
 #define INPUT    BENCH /* commands that feed from a data set */
 #define EVERY    (~0u)
-#define EVERY    (BASELINE | BENCH | EVICT | GENERATE | INSPECT)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -118,7 +117,8 @@ const struct option_row option_table[] = {
      "write every bad sample, the reason and its substitute as CSV"},
     {"max-file-bytes", "SIZE", "64M", INPUT, FIELD(max_file_bytes), value_size, NULL,
      "larger files are bad samples"},
-    {"storage", "PROFILE", NULL, INPUT, FIELD(storage), value_string, "hdd|ssd|optane|lustre",
+    {"storage", "PROFILE", NULL, INPUT | BASELINE, FIELD(storage), value_string,
+     "hdd|ssd|optane|lustre",
      "emulate a device: hdd, ssd, optane, lustre or a profile's file; every byte is charged at its "
      "rates, cached or not, and results say 'emulated'"},
     {"cold", NULL, NULL, INPUT, FIELD(cold), value_flag, NULL,
@@ -130,8 +130,6 @@ const struct option_row option_table[] = {
      "evicts (root)"},
     {"size", "SIZE", "5G", BASELINE, FIELD(size), value_size, NULL,
      "of the file; larger than the caches of device and controller, or they are measured"},
-    {"storage", "PROFILE", NULL, BASELINE, FIELD(storage), value_string, NULL,
-     "charge every operation to an emulated device: hdd, ssd, optane, lustre, or a profile's file"},
     {"save-profile", "FILE", NULL, BASELINE, FIELD(save_profile), value_string, NULL,
      "write what was measured as a profile, so that --storage FILE behaves like this storage"},
     {"runs", "N", "6", BENCH | BASELINE, FIELD(runs), value_positive, NULL,

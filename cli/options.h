@@ -72,7 +72,7 @@ struct options {
     int cold, warm, drop_caches;
     unsigned runs;
     uint64_t size;
-    const char *storage, *save_profile;
+    const char *save_profile;
     int hash;
     int check;
     unsigned preset; /* as enum mr_preset */

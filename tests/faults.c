@@ -179,13 +179,6 @@ WRAP(int, openat64, int dir, const char *path, int flags, int mode)
     return turn(FAIL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
 }
 
-WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)
-{
-    if (turn(FAIL | EINTR_TOO | SHORT))
-        return kind == FAULT_SHORT ? __real_pread64(fd, buf, n > 1 ? 1 : n, at) : file_error();
-    return __real_pread64(fd, buf, n, at);
-}
-
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
 {
     if (turn(FAIL | EINTR_TOO | SHORT))

@@ -155,7 +155,8 @@ class WhatItRefuses(Baseline):
         profile = self.dir / "bad.profile"
         profile.write_text("name = bad\nread_mb_per_s = fast\n")
         for name in ("no-such-device", profile):
-            self.assertIn(str(name), self.refused(self.where, *TINY, "--storage", name))
+            self.assertIn(str(name), self.refused(self.where, *TINY, "--storage", name,
+                                                 status=2))
         self.refused(self.where, *TINY, "--storage", "hdd", "--save-profile", self.dir / "x",
                      status=2)
         self.assertIn("--save-profile", self.refused(self.where, *TINY, "--save-profile",
