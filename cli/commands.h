@@ -4,6 +4,7 @@
 
 #include "options.h"
 
+int command_baseline(const struct options *o);
 int command_bench(const struct options *o);
 int command_evict(const struct options *o);
 int command_generate(const struct options *o);

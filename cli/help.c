@@ -43,6 +43,11 @@ void help_overview(FILE *to)
 }
 
 static const char *const examples[N_COMMANDS] = {
+    [CMD_BASELINE] =
+        "  millrace baseline /data\n"
+        "  millrace baseline /data --save-profile data.profile   # then bench --storage "
+        "data.profile\n"
+        "  millrace baseline /tmp --size 1G --storage hdd\n",
     [CMD_BENCH] =
         ("  millrace bench --data photos --threads 1,2,4,8 --cold\n"
          "  millrace bench --data photos --map decode --augment crop-flip\n"

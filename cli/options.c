@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define BASELINE (1u << CMD_BASELINE)
 #define BENCH    (1u << CMD_BENCH)
 #define EVICT    (1u << CMD_EVICT)
 #define GENERATE (1u << CMD_GENERATE)
@@ -15,6 +16,13 @@
 #define EVERY    (~0u)
 
 const struct command_row command_table[N_COMMANDS] = {
+    [CMD_BASELINE] =
+        {"baseline", "DIR", "measure the raw limits of a folder's storage",
+         "Writes one large file into the folder and measures, around the page cache, what the "
+         "device behind it can do: reading and writing in order, reads at random places with "
+         "ImageNet's sizes and of 16 and 4 KiB, small files, syncs. No loader and no checkpoint "
+         "can be faster. All files are removed at the end, also after Ctrl-C.",
+         1, 1},
     [CMD_BENCH] =
         {"bench", "", "measure how fast samples arrive",
          "Draws batches from a data set as fast as they come, several times, and prints "
@@ -109,16 +117,22 @@ const struct option_row option_table[] = {
      "write every bad sample, the reason and its substitute as CSV"},
     {"max-file-bytes", "SIZE", "64M", INPUT, FIELD(max_file_bytes), value_size, NULL,
      "larger files are bad samples"},
-    {"storage", "PROFILE", NULL, INPUT, FIELD(storage), value_string, "hdd|ssd|optane|lustre",
+    {"storage", "PROFILE", NULL, INPUT | BASELINE, FIELD(storage), value_string,
+     "hdd|ssd|optane|lustre",
      "emulate a device: hdd, ssd, optane, lustre or a profile's file; every byte is charged at its "
      "rates, cached or not, and results say 'emulated'"},
     {"cold", NULL, NULL, INPUT, FIELD(cold), value_flag, NULL,
      "evict the data set's files before every run, and say whether that is proven"},
     {"warm", NULL, NULL, INPUT, FIELD(warm), value_flag, NULL,
      "read everything once before the first run"},
-    {"drop-caches", NULL, NULL, INPUT, FIELD(drop_caches), value_flag, NULL,
-     "as --cold, and drop the whole system's caches, metadata included (root)"},
-    {"runs", "N", "6", BENCH, FIELD(runs), value_positive, NULL,
+    {"drop-caches", NULL, NULL, INPUT | BASELINE, FIELD(drop_caches), value_flag, NULL,
+     "before every run drop the whole system's caches, metadata included, not only what --cold "
+     "evicts (root)"},
+    {"size", "SIZE", "5G", BASELINE, FIELD(size), value_size, NULL,
+     "of the file; larger than the caches of device and controller, or they are measured"},
+    {"save-profile", "FILE", NULL, BASELINE, FIELD(save_profile), value_string, NULL,
+     "write what was measured as a profile, so that --storage FILE behaves like this storage"},
+    {"runs", "N", "6", BENCH | BASELINE, FIELD(runs), value_positive, NULL,
      "runs; the first is left out when there are several"},
     {"hash", NULL, NULL, BENCH, FIELD(hash), value_flag, NULL,
      "in an extra pass, hash all batches in order: equal for any threads, engine and prefetch"},

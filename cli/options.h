@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 enum command {
+    CMD_BASELINE,
     CMD_BENCH,
     CMD_EVICT,
     CMD_GENERATE,
@@ -70,6 +71,8 @@ struct options {
     const char *storage;
     int cold, warm, drop_caches;
     unsigned runs;
+    uint64_t size;
+    const char *save_profile;
     int hash;
     int check;
     unsigned preset; /* as enum mr_preset */

@@ -174,6 +174,28 @@ WRAP(int, open64, const char *path, int flags, int mode)
     return turn(FAIL | EINTR_TOO) ? file_error() : opened(__real_open64(path, flags, mode));
 }
 
+WRAP(int, openat64, int dir, const char *path, int flags, int mode)
+{
+    return turn(FAIL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
+}
+
+WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
+{
+    if (turn(FAIL | EINTR_TOO | SHORT))
+        return kind == FAULT_SHORT ? __real_pwrite64(fd, buf, n > 1 ? 1 : n, at) : file_error();
+    return __real_pwrite64(fd, buf, n, at);
+}
+
+WRAP(int, fsync, int fd)
+{
+    return turn(FAIL) ? file_error() : __real_fsync(fd);
+}
+
+WRAP(int, fallocate64, int fd, int mode, off_t at, off_t n)
+{
+    return turn(FAIL) ? file_error() : __real_fallocate64(fd, mode, at, n);
+}
+
 WRAP(int, close, int fd)
 {
     if (fd >= 0)

@@ -23,6 +23,7 @@ enum mr_draw_use {
     MR_DRAW_SPLIT,      /* who is held out for validation */
     MR_DRAW_SYNTHETIC,  /* made-up data */
     MR_DRAW_CROP,       /* which part of an image is shown */
+    MR_DRAW_PLACE,      /* where in a file the raw device is read, and how much */
 };
 
 /* 64 random bits for (seed, use, a, b, c). */

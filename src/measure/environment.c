@@ -106,7 +106,25 @@ static void set_device(struct mr_json *o, const struct mr_filesystem *fs)
     set_queue(o, "scheduler", fs, "scheduler");
     set_queue(o, "read_ahead_kb", fs, "read_ahead_kb");
     set_queue(o, "max_request_kb", fs, "max_sectors_kb");
+    set_queue(o, "nr_requests", fs, "nr_requests");
+    set_queue(o, "logical_block_bytes", fs, "logical_block_size");
+    set_queue(o, "physical_block_bytes", fs, "physical_block_size");
+    set_queue(o, "write_cache", fs, "write_cache");
     set_queue(o, "rotational", fs, "rotational");
+}
+
+/* /proc/self/mounts writes blanks and the like as \\040; undo that in place. */
+static void unescape(char *s)
+{
+    char *to = s;
+    for (; *s; s++)
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] && s[3]) {
+            *to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+            s += 3;
+        } else {
+            *to++ = *s;
+        }
+    *to = 0;
 }
 
 /* The mount below `path`: the longest mount point that is a prefix of it. */
@@ -125,6 +143,7 @@ static void set_mount(struct mr_json *o, const char *path)
     while (fgets(line, sizeof line, f)) {
         if (sscanf(line, "%*s %4095s %63s %1023s", point, type, options) != 3)
             continue;
+        unescape(point);
         size_t n = strlen(point);
         int below =
             !strcmp(point, "/") || (!strncmp(real, point, n) && (real[n] == '/' || !real[n]));

@@ -1,4 +1,5 @@
-/* uring_absent.c - takes the place of uring_reader.c in builds without liburing. */
+/* uring_absent.c - takes the place of uring_reader.c and raw_ring.c in builds without liburing. */
+#include "raw_ring.h"
 #include "uring_reader.h"
 
 #include "errtext.h"
@@ -42,6 +43,34 @@ int mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **d
 }
 
 void mr_uring_reader_close(struct mr_uring_reader *r)
+{
+    (void)r;
+}
+
+int mr_raw_ring_open(unsigned depth, struct mr_raw_ring **out, struct mr_error *err)
+{
+    (void)depth;
+    (void)out;
+    return mr_fail(err, -ENOTSUP, "io_uring: this build has no liburing");
+}
+
+void mr_raw_ring_start(struct mr_raw_ring *r, struct mr_raw_op *op)
+{
+    (void)r;
+    (void)op;
+}
+
+int mr_raw_ring_wait(struct mr_raw_ring *r, uint64_t until_ns, struct mr_raw_op **done,
+                     unsigned max)
+{
+    (void)r;
+    (void)until_ns;
+    (void)done;
+    (void)max;
+    return -ENOTSUP;
+}
+
+void mr_raw_ring_close(struct mr_raw_ring *r)
 {
     (void)r;
 }

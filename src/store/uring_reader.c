@@ -28,11 +28,11 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "ring_setup.h"
 #include "whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -50,21 +50,6 @@ struct mr_uring_reader {
     unsigned n_free;
     unsigned free_slot[]; /* [depth], the first n_free are free */
 };
-
-/* The newest set-up that this kernel takes: completions are handled in the submitting thread only
- * when it asks for them, which saves interrupts; then without. */
-static int init_ring(struct io_uring *ring, unsigned entries)
-{
-    static const unsigned flags[] = {
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-        IORING_SETUP_COOP_TASKRUN,
-        0,
-    };
-    int r = -EINVAL;
-    for (unsigned i = 0; i < sizeof flags / sizeof *flags && r == -EINVAL; i++)
-        r = io_uring_queue_init(entries, ring, flags[i]);
-    return r;
-}
 
 /* Chains that read from a slot opened by the same chain need Linux 5.19 or so; there is no flag to
  * ask for, hence a trial with a file that is always there: our own program. */
@@ -88,7 +73,7 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
     r->open_flags = O_RDONLY | O_NONBLOCK;
     for (unsigned i = 0; i < depth; i++)
         r->free_slot[i] = i;
-    int code = init_ring(&r->ring, depth * N_PARTS);
+    int code = mr_ring_init(&r->ring, depth * N_PARTS);
     if (code) {
         free(r);
         if (code == -EMFILE || code == -ENFILE || code == -ENOMEM)
@@ -160,13 +145,6 @@ int mr_uring_reader_submit(struct mr_uring_reader *r)
     return n < 0 && n != -EAGAIN && n != -EBUSY ? n : 0;
 }
 
-/* Codes that say "not now".  A signal in the wrong moment keeps the kernel from starting a worker,
- * and it cancels the request; nobody else cancels requests of ours. */
-static int is_passing(int code)
-{
-    return code == -EINTR || code == -EAGAIN || code == -ECANCELED;
-}
-
 static int fail(struct mr_uring_op *op, const char *stage, int code)
 {
     op->stage = stage;
@@ -182,7 +160,7 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
         op->no_direct = 1;
         return 2;
     }
-    if (result < 0 && !is_passing(result))
+    if (result < 0 && !mr_ring_is_passing(result))
         return fail(op, stage, result);
     if (result < 0 && ++op->n_retries > MAX_RETRIES)
         return fail(op, stage, -EAGAIN);

@@ -41,13 +41,12 @@ int mr_open_for_reading(const char *path, struct stat *st)
     return fd;
 }
 
-/* Switched after opening, so that a file system without direct I/O still opens: it just stays off.
- */
-static void set_direct(int fd, int on)
+int mr_set_direct(int fd, int on)
 {
     int flags = fcntl(fd, F_GETFL);
-    if (flags >= 0)
-        fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
+    if (flags < 0 || fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT))
+        return -errno;
+    return 0;
 }
 
 int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
@@ -60,7 +59,7 @@ int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
     if (r)
         return r;
     if (direct)
-        set_direct(fd, 1);
+        mr_set_direct(fd, 1); /* without it, it just stays off */
     *size = (size_t)st.st_size;
     return fd;
 }
@@ -71,7 +70,7 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
     for (size_t got = 0; !r && got < size;) {
         /* A direct read that stopped between two blocks cannot go on there. */
         if (direct && got % MR_DIRECT_ALIGN) {
-            set_direct(fd, 0);
+            mr_set_direct(fd, 0);
             direct = 0;
         }
         size_t left = direct ? mr_direct_round(size - got) : size - got;
@@ -81,7 +80,7 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
         else if (n == 0)
             r = -ENODATA;
         else if (errno == EINVAL && direct)
-            set_direct(fd, direct = 0);
+            mr_set_direct(fd, direct = 0);
         else if (errno != EINTR)
             r = -errno;
     }

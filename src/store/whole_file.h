@@ -23,6 +23,10 @@ int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
  * opened direct needs an aligned buffer of mr_direct_round(size) bytes. */
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size);
 
+/* Have an open file read and written around the page cache, or through it again.  Done after
+ * opening, so that a file system without direct I/O still opens: -EINVAL. */
+int mr_set_direct(int fd, int on);
+
 /* The rule of mr_whole_file_open about type and size, for other ways of opening. */
 int mr_whole_file_allowed(unsigned mode, uint64_t size, uint64_t max);
 /* Open for reading without ever blocking on a pipe, and fstat: the descriptor, or -errno. */

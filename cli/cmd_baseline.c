@@ -1,0 +1,223 @@
+/* cmd_baseline.c - `millrace baseline`: raw limits of the storage behind a folder. */
+#include "commands.h"
+
+#include "baseline.h"
+#include "environment.h"
+#include "errtext.h"
+#include "fit_profile.h"
+#include "input.h"
+#include "output.h"
+#include "terminal.h"
+
+#include <millrace/store.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct show {
+    const struct options *o;
+    struct output out;
+};
+
+static int on_progress(void *ctx, const struct mr_baseline_progress *now)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s %s, run %u/%u, all in about %.0f s",
+             mr_pattern_name(now->pattern), now->doing, now->run + 1, now->runs, now->left_s);
+    progress_show(what, now->done, now->total);
+    return terminal_interrupted(ctx);
+}
+
+static const char *or_dash(double v, const char *fmt, char *buf, size_t cap)
+{
+    if (v < 0)
+        return "-";
+    snprintf(buf, cap, fmt, v);
+    return buf;
+}
+
+static void print_heading(const struct options *o, const struct mr_device *device)
+{
+    struct mr_json *env = mr_environment(o->paths[0]);
+    const char *fs = mr_json_text(mr_json_at(env, "storage.file_system"));
+    const char *mount = mr_json_text(mr_json_at(env, "storage.mount_options"));
+    const char *dev = mr_json_text(mr_json_at(env, "storage.device"));
+    const char *scheduler = mr_json_text(mr_json_at(env, "storage.scheduler"));
+    char bytes[32];
+    printf("%s: a file of %s, %u run%s", o->paths[0],
+           human_bytes((double)o->size, bytes, sizeof bytes), o->runs,
+           o->runs > 1 ? "s, first left out" : "");
+    if (device)
+        printf("; emulated: %s", mr_device_name(device));
+    printf("\n%s%s%s%s", dev ? "device " : "no block device", dev ? dev : "",
+           scheduler ? ", scheduler " : "", scheduler ? scheduler : "");
+    double ahead = mr_json_number(mr_json_at(env, "storage.read_ahead_kb"));
+    double most = mr_json_number(mr_json_at(env, "storage.max_request_kb"));
+    if (ahead >= 0)
+        printf(", read-ahead %.0f KB", ahead);
+    if (most >= 0)
+        printf(", requests up to %.0f KB", most);
+    printf("; %s (%s)\n", fs ? fs : "unknown file system", mount ? mount : "");
+    mr_json_free(env);
+    printf("%-16s %6s %6s %10s %10s %10s %7s  %24s  %s\n", "pattern", "block", "depth", "read MB/s",
+           "write MB/s", "ops/s", "spread", "us p50/p99/p99.9", "cache before");
+    fflush(stdout);
+}
+
+static void print_row(void *ctx, const struct mr_baseline_result *r)
+{
+    struct show *s = ctx;
+    char block[16] = "split", read[24], write[24], latency[64];
+    progress_clear();
+    if (s->out.quiet)
+        return;
+    if (!r->n_runs) {
+        printf("%-16s stopped before the first run was through\n", mr_pattern_name(r->pattern));
+        return;
+    }
+    if (r->block_bytes)
+        snprintf(block, sizeof block, "%uK", r->block_bytes >> 10);
+    snprintf(latency, sizeof latency, "%.0f/%.0f/%.0f",
+             (double)mr_histogram_at(&r->latency, 0.5) / 1e3,
+             (double)mr_histogram_at(&r->latency, 0.99) / 1e3,
+             (double)mr_histogram_at(&r->latency, 0.999) / 1e3);
+    printf("%-16s %6s %6u %10s %10s %10.0f %6.1f%%  %24s  %s%s%s\n", mr_pattern_name(r->pattern),
+           block, r->depth, or_dash(r->read_mb_per_s, "%.1f", read, sizeof read),
+           or_dash(r->write_mb_per_s, "%.1f", write, sizeof write), r->iops, 100 * r->spread,
+           latency, r->cold ? "cold: " : "-", r->cold ? r->cold : "",
+           r->partial ? " (partial)" : "");
+    if (r->created_per_s >= 0)
+        printf("%-16s %6s %6s %10s %10s %10.0f\n", "  creating", "", "", "", "", r->created_per_s);
+    fflush(stdout);
+}
+
+/* "DIR/fast-disk.profile" -> "fast-disk". */
+static void profile_name(const char *path, char *buf, size_t cap)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(buf, cap, "%s", slash ? slash + 1 : path);
+    char *dot = strrchr(buf, '.');
+    if (dot && dot != buf)
+        *dot = 0;
+}
+
+/* Can the profile be written, before all is measured in vain? */
+static int check_profile_path(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int r = 0;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
+    if (access(slash ? folder : ".", W_OK))
+        r = errno;
+    else if (slash && !slash[1])
+        r = EISDIR;
+    if (r)
+        fprintf(stderr, "millrace baseline: --save-profile %s: %s\n", path, mr_errno_text(r));
+    return r != 0;
+}
+
+static int save_profile(const struct options *o, const struct mr_baseline *b, int quiet)
+{
+    struct mr_device_profile p;
+    struct mr_error err = {0};
+    struct mr_json *env = mr_environment(o->paths[0]);
+    const char *host = mr_json_text(mr_json_at(env, "host"));
+    const char *dev = mr_json_text(mr_json_at(env, "storage.device"));
+    const char *fs = mr_json_text(mr_json_at(env, "storage.file_system"));
+    const char *time = mr_json_text(mr_json_at(env, "time"));
+    char name[256], measured[240], bytes[32];
+    profile_name(o->save_profile, name, sizeof name);
+    snprintf(measured, sizeof measured,
+             "measured by millrace baseline: %s, %s on %s, %s, %s, %u runs",
+             host ? host : "unknown host", fs ? fs : "unknown file system",
+             dev ? dev : "no block device", time ? time : "",
+             human_bytes((double)b->file_bytes, bytes, sizeof bytes), o->runs);
+    mr_json_free(env);
+    int r = mr_fit_profile(b, name, measured, &p, &err);
+    if (!r)
+        r = mr_device_profile_save(&p, o->save_profile, &err);
+    if (r)
+        fprintf(stderr, "millrace baseline: --save-profile %s: %s\n", o->save_profile, err.text);
+    else if (!quiet)
+        printf("profile: %s\n", o->save_profile);
+    return r != 0;
+}
+
+static int check_options(const struct options *o)
+{
+    if (o->runs > MR_BASELINE_MAX_RUNS)
+        fprintf(stderr, "millrace baseline: --runs: at most %d\n", MR_BASELINE_MAX_RUNS);
+    else if (o->size < MR_BASELINE_MIN_SIZE)
+        fprintf(stderr, "millrace baseline: --size: at least 1M\n");
+    else if (o->storage && o->save_profile)
+        fprintf(stderr, "millrace baseline: --save-profile measures the real storage: leave "
+                        "--storage out\n");
+    else
+        return 0;
+    return 2;
+}
+
+static struct mr_json *results_of(const struct mr_baseline *b, const struct mr_baseline_opts *opts)
+{
+    struct mr_json *results = mr_json_array();
+    for (unsigned i = 0; i < b->n_results; i++)
+        mr_json_append(results, mr_baseline_result_json(b, &b->result[i], opts));
+    return results;
+}
+
+int command_baseline(const struct options *o)
+{
+    struct show s = {.o = o, .out = {.fd = -1}};
+    struct mr_error err = {0};
+    struct mr_device *device = NULL;
+    struct mr_baseline *b = NULL;
+    int status = check_options(o);
+    if (status)
+        return status;
+    status = input_open_storage(o, &device);
+    if (status)
+        return status;
+    struct mr_baseline_opts opts = {
+        .dir = o->paths[0],
+        .size = o->size,
+        .runs = o->runs,
+        .device = device,
+        .device_name = device ? mr_device_name(device) : NULL,
+        .drop_caches = o->drop_caches,
+        .progress = on_progress,
+        .on_result = print_row,
+        .ctx = &s,
+    };
+    status = (o->save_profile && check_profile_path(o->save_profile)) || output_open(o, &s.out);
+    b = calloc(1, sizeof *b);
+    if (status || !b)
+        goto done;
+    if (!s.out.quiet)
+        print_heading(o, device);
+    int r = mr_baseline_run(&opts, b, &err);
+    progress_clear();
+    if (r && r != -ECANCELED)
+        fprintf(stderr, "millrace baseline: %s\n", err.text);
+    if (b->n_stale)
+        fprintf(stderr, "note: removed what %u killed run%s had left in %s\n", b->n_stale,
+                b->n_stale > 1 ? "s" : "", o->paths[0]);
+    if (b->warning[0] && (!r || r == -ECANCELED))
+        fprintf(stderr, "warning: %s\n", b->warning);
+    status = !r ? 0 : r == -ECANCELED ? 130 : 1;
+    if (!status && o->save_profile)
+        status = save_profile(o, b, s.out.quiet);
+    if ((status == 0 || status == 130) &&
+        output_json(&s.out, o, o->paths[0], results_of(b, &opts)) && !status)
+        status = 1;
+done:
+    if (b)
+        mr_baseline_fini(b);
+    free(b);
+    mr_device_close(device);
+    return status;
+}
