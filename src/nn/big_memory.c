@@ -8,34 +8,33 @@
 #define HUGE_PAGE  ((size_t)2 << 20)
 #define SMALL_PAGE ((size_t)4096)
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-}
+/* Stands right before the block, at the end of the page before it. */
+struct header {
+    void *mapping;
+    size_t size;
+};
 
 void *mr_big_alloc(size_t bytes)
 {
-    size_t size = rounded(bytes ? bytes : 1), spare = size + HUGE_PAGE;
-    if (size < bytes || spare < size)
+    size_t size = bytes + 2 * HUGE_PAGE; /* the header, and room to align behind it */
+    if (size < bytes)
         return NULL;
-    char *p = mmap(NULL, spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    if (p == MAP_FAILED)
+    char *mapping = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED)
         return NULL;
-    /* Give back what is before and behind the aligned part. */
-    size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
-    if (before)
-        munmap(p, before);
-    if (HUGE_PAGE - before)
-        munmap(p + before + size, HUGE_PAGE - before);
-    madvise(p + before, size, MADV_HUGEPAGE); /* a wish */
-    return p + before;
+    char *block = mapping + HUGE_PAGE - (uintptr_t)mapping % HUGE_PAGE;
+    madvise(block, bytes, MADV_HUGEPAGE); /* a wish */
+    ((struct header *)block)[-1] = (struct header){mapping, size};
+    return block;
 }
 
-void mr_big_free(void *block, size_t bytes)
+void mr_big_free(void *block)
 {
-    if (block)
-        munmap(block, rounded(bytes ? bytes : 1));
+    if (!block)
+        return;
+    struct header h = ((struct header *)block)[-1];
+    munmap(h.mapping, h.size);
 }
 
 struct touch {

@@ -6,10 +6,9 @@
 
 #include <stddef.h>
 
-/* A zeroed block, aligned to 2 MiB; NULL when there is no address space.  Free with the same
- * size. */
+/* A zeroed block, aligned to 2 MiB; NULL when there is no address space. */
 void *mr_big_alloc(size_t bytes);
-void mr_big_free(void *block, size_t bytes);
+void mr_big_free(void *block);
 /* Have the kernel provide every page now, which takes over a second a gigabyte.  Contents stay. */
 void mr_big_touch(void *block, size_t bytes, struct mr_crew *crew);
 

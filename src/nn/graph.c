@@ -123,7 +123,7 @@ void graph_fini(struct graph *g)
         dnnl_stream_destroy(g->stream);
     if (g->engine)
         dnnl_engine_destroy(g->engine);
-    mr_big_free(g->arena, g->arena_bytes);
+    mr_big_free(g->arena);
     *g = (struct graph){0};
 }
 
@@ -367,7 +367,6 @@ int graph_allocate(struct graph *g)
         at += g->bytes[r];
     }
     g->arena = mr_big_alloc(at);
-    g->arena_bytes = at;
     if (!g->arena)
         return mr_fail(&g->error, -ENOMEM, "no memory: activations need %zu bytes", at);
     mr_big_touch(g->arena, at, g->crew);

@@ -68,7 +68,6 @@ struct graph {
     struct kept_pd *pds; /* primitive descriptors, kept until the end */
     size_t bytes[N_REGIONS];
     char *arena;
-    size_t arena_bytes;
     struct mr_error error;
 };
 

@@ -149,10 +149,10 @@ void mr_params_free(struct mr_params *p)
 {
     if (!p)
         return;
-    mr_big_free(p->weights, p->bytes);
-    mr_big_free(p->gradients, p->bytes);
-    mr_big_free(p->moments1, p->bytes);
-    mr_big_free(p->moments2, p->bytes);
+    mr_big_free(p->weights);
+    mr_big_free(p->gradients);
+    mr_big_free(p->moments1);
+    mr_big_free(p->moments2);
     free(p->tensors);
     free(p);
 }
