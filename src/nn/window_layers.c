@@ -73,9 +73,8 @@ static struct window pool_window(const struct layer *l)
     return (struct window){{k, k}, {s, s}, {0, 0}};
 }
 
-/* y [N, out.h, out.w, c] = max of x [N, in.h, in.w, c] over kernel x kernel pixels.  A last row or
- * column that no window reaches is left out: negative padding is not allowed, so the rest of the
- * division says how far the windows go. */
+/* y [N, out.h, out.w, c] = max of x [N, in.h, in.w, c] over kernel x kernel pixels; a last row or
+ * column that no whole window reaches is left out. */
 struct tensor *pool_forward(struct graph *g, struct layer *l, struct tensor *x)
 {
     struct window w = pool_window(l);
