@@ -24,6 +24,8 @@ enum mr_draw_use {
     MR_DRAW_SYNTHETIC,  /* made-up data */
     MR_DRAW_CROP,       /* which part of an image is shown */
     MR_DRAW_PLACE,      /* where in a file the raw device is read, and how much */
+    MR_DRAW_WEIGHT,     /* initial weights */
+    MR_DRAW_DROPOUT,    /* which units a training step leaves out */
 };
 
 /* 64 random bits for (seed, use, a, b, c). */
