@@ -182,9 +182,18 @@ static int data_entry(struct reader *r, uint64_t block, const struct mr_bytes *k
     return r->entry(r->ctx, key->data, key->len, value, value_len, r->err);
 }
 
+/* A number in as few bytes as it needs.  The footer is under no crc: a longer way to write the same
+ * number would be a change that nobody sees. */
+static int short_varint(struct mr_wire *w, uint64_t *out)
+{
+    const uint8_t *begin = w->at;
+    int r = mr_wire_varint(w, out);
+    return r || (w->at - begin > 1 && !w->at[-1]) ? -EBADMSG : 0;
+}
+
 static int parse_handle(struct mr_wire *w, struct handle *h)
 {
-    return mr_wire_varint(w, &h->offset) || mr_wire_varint(w, &h->size) ? -EBADMSG : 0;
+    return short_varint(w, &h->offset) || short_varint(w, &h->size) ? -EBADMSG : 0;
 }
 
 static int index_entry(struct reader *r, uint64_t block, const struct mr_bytes *key,
