@@ -56,7 +56,13 @@ WRAP(void *, mmap64, (void *at, size_t n, int prot, int flags, int fd, off_t off
 WRAP(int, open64, (const char *path, int flags, int mode), (path, flags, mode), FI, EMFILE, -1)
 WRAP(int, fstat64, (int fd, struct stat *st), (fd, st), F, EIO, -1)
 WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n), FI, EIO, -1)
-WRAP(int, fsync, (int fd), (fd), F, EIO, -1)
+
+/* Not the real one: what it would make durable is a test's. */
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    return turn(F, EIO) ? -1 : 0;
+}
 WRAP(int, rename, (const char *a, const char *b), (a, b), F, EIO, -1)
 WRAP(int, mkdir, (const char *p, mode_t m), (p, m), F, EACCES, -1)
 WRAP(DIR *, opendir, (const char *p), (p), F, EMFILE, NULL)
@@ -98,8 +104,9 @@ static size_t all_whole(const char *dir)
     for (size_t i = 0; i < f.n; i++) {
         struct mr_ckpt_file *c;
         struct mr_ckpt_verdict v;
-        assert_int_equal(mr_ckpt_file_open(f.found[i].path, &c, NULL), 0);
-        assert_int_equal(mr_ckpt_file_verify(c, NULL, &v, NULL), 0);
+        struct mr_error err = {0};
+        if (mr_ckpt_file_open(f.found[i].path, &c, &err) || mr_ckpt_file_verify(c, NULL, &v, &err))
+            fail_msg("call %lu: %s", fail_at, err.text);
         mr_ckpt_file_close(c);
     }
     size_t n = f.n;
@@ -107,12 +114,13 @@ static size_t all_whole(const char *dir)
     return n;
 }
 
+/* Ways: 0 and 3 to a bundle, 1 to safetensors, 2 a copy. */
 static int whole_run(const char *from, const char *to, int way, struct mr_error *err)
 {
     char path[MR_CKPT_MAX_PATH];
     struct mr_ckpt_verdict v;
     struct mr_ckpt_file *c = NULL;
-    struct mr_convert_opts o = {.format = way ? MR_CKPT_SAFETENSORS : MR_CKPT_TF};
+    struct mr_convert_opts o = {.format = way % 3 ? MR_CKPT_SAFETENSORS : MR_CKPT_TF};
     int r = mr_ckpt_file_open(from, &c, err);
     if (!r)
         r = mr_ckpt_file_verify(c, NULL, &v, err);
@@ -138,7 +146,8 @@ static void loop(struct tempdir *dir, const char *from, int way, enum kind k)
         assert_true(!r || (hit && err.text[0]));
         assert_true(!r || k == FAIL); /* interrupted and short calls are continued */
         no_temporaries(to);
-        assert_true(all_whole(to) == 1 || r);
+        if (all_whole(to) != 1 && !r)
+            fail_msg("way %d, kind %d, call %lu: there is no checkpoint", way, (int)k, fail_at);
         if (!hit)
             return;
         assert_in_range(fail_at, 1, 20000);
@@ -156,7 +165,7 @@ static void every_failure_leaves_a_whole_checkpoint_or_none(void **state)
             loop(dir, from, way, (enum kind)k);
     sample_write_safetensors(dir, "s-1");
     snprintf(from, sizeof from, "%s/s-1.safetensors", dir->path);
-    loop(dir, from, 0, FAIL);
+    loop(dir, from, 3, FAIL);
 }
 
 int main(void)

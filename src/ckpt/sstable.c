@@ -330,7 +330,7 @@ static void add_pending(struct mr_sstable_writer *w)
 
 static void flush(struct mr_sstable_writer *w)
 {
-    if (!w->data.bytes.len)
+    if (!w->data.bytes.len && !w->data.bytes.error) /* a failure is for write_block to pass on */
         return;
     w->pending.len = 0;
     mr_bytes_add(&w->pending, w->data.last_key.data, w->data.last_key.len);
