@@ -5,6 +5,7 @@
 #include "ckpt_folder.h"
 
 #include "errtext.h"
+#include "grow.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -32,14 +33,10 @@ static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, cons
     char path[PATH_MAX];
     int tf = mr_ends_in(name, ".index");
     size_t len = strlen(name);
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 16;
-        struct mr_ckpt_found *more = realloc(f->found, cap * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        f->found = more;
-        f->cap = cap;
-    }
+    struct mr_ckpt_found *grown = mr_grown(f->found, f->n, &f->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    f->found = grown;
     size_t stem = len - strlen(tf ? ".index" : ".safetensors");
     int n = snprintf(path, sizeof path, "%s/%.*s", dir, (int)stem, name);
     if (n < 0 || (size_t)n + 16 >= sizeof path)

@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "ckpt_folder.h"
 #include "errtext.h"
+#include "grow.h"
 #include "tf_state.h"
 
 #include <errno.h>
@@ -62,14 +63,10 @@ int mr_publish_set_open(struct mr_publish_set *s, const char *end, struct mr_dur
                         struct mr_error *err)
 {
     char path[PATH_MAX + 64];
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 4;
-        struct mr_durable *more = realloc(s->files, cap * sizeof *more);
-        if (!more)
-            return mr_fail(err, -ENOMEM, "no memory");
-        s->files = more;
-        s->cap = cap;
-    }
+    struct mr_durable *grown = mr_grown(s->files, s->n, &s->cap, sizeof *grown);
+    if (!grown)
+        return mr_fail(err, -ENOMEM, "no memory");
+    s->files = grown;
     snprintf(path, sizeof path, "%s%s", s->prefix, end);
     int r = mr_durable_open(&s->files[s->n], path, err);
     if (!r)

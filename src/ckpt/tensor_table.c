@@ -4,6 +4,8 @@
  * is checked: a shape that does not fit in 64 bits is refused before anybody allocates for it. */
 #include "tensor_table.h"
 
+#include "grow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +99,10 @@ int mr_tensor_table_add(struct mr_tensor_table *t, const struct mr_tensor *tenso
     size_t len = strnlen(tensor->name, MR_TENSOR_MAX_NAME + 1);
     if (!len || len > MR_TENSOR_MAX_NAME || tensor->n_dims > MR_TENSOR_MAX_DIMS)
         return -EINVAL;
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        struct mr_tensor *more = realloc(t->tensors, cap * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        t->tensors = more;
-        t->cap = cap;
-    }
+    struct mr_tensor *grown = mr_grown(t->tensors, t->n, &t->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    t->tensors = grown;
     char *name = strndup(tensor->name, len);
     if (!name)
         return -ENOMEM;

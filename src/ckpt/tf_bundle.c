@@ -19,6 +19,7 @@
 
 #include "crc32c.h"
 #include "errtext.h"
+#include "grow.h"
 #include "slice_key.h"
 #include "sstable.h"
 #include "wire.h"
@@ -63,20 +64,6 @@ void mr_bundle_fini(struct mr_bundle *b)
     mr_tensor_table_fini(&b->tensors);
     free(b->parts);
     mr_bundle_init(b);
-}
-
-/* Room for one more in an array that grows by doubling. */
-static int grow(void **array, size_t n, size_t *cap, size_t each)
-{
-    if (n < *cap)
-        return 0;
-    size_t more = *cap ? 2 * *cap : 16;
-    void *p = realloc(*array, more * each);
-    if (!p)
-        return -ENOMEM;
-    *array = p;
-    *cap = more;
-    return 0;
 }
 
 static int no_memory(const struct parser *p, struct mr_error *err)
@@ -274,8 +261,11 @@ static int add_parts(struct parser *p, struct mr_wire w, struct mr_error *err)
         if (p->b.n_parts - before == MAX_PARTS)
             return mr_fail(err, -ENOTSUP, "%s: '%s' has too many slices", p->name,
                            p->b.tensors.tensors[i].name);
-        if (grow((void **)&p->b.parts, p->b.n_parts, &p->cap_parts, sizeof part))
+        struct mr_bundle_part *grown =
+            mr_grown(p->b.parts, p->b.n_parts, &p->cap_parts, sizeof *grown);
+        if (!grown)
             return no_memory(p, err);
+        p->b.parts = grown;
         p->b.parts[p->b.n_parts++] = part;
     }
     return 0;
@@ -290,8 +280,10 @@ static int add_loose(struct parser *p, const uint8_t *key, size_t len, struct mr
         return r;
     if (e.n_slices)
         return mr_fail(err, -EBADMSG, "%s: a slice in slices", p->name);
-    if (grow((void **)&p->loose, p->n_loose, &p->cap_loose, sizeof *p->loose))
+    struct loose_entry *grown = mr_grown(p->loose, p->n_loose, &p->cap_loose, sizeof *grown);
+    if (!grown)
         return no_memory(p, err);
+    p->loose = grown;
     struct loose_entry *l = &p->loose[p->n_loose++];
     mr_bytes_init(&l->key);
     mr_bytes_add(&l->key, key, len);

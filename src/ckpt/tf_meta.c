@@ -9,6 +9,7 @@
 #include "tf_meta.h"
 
 #include "errtext.h"
+#include "grow.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -62,14 +63,10 @@ static int add_name(struct parser *p, struct mr_wire node)
     if (find_bytes(node, 1, &name) || find_bytes(node, 2, &op) || !mr_wire_left(&name) ||
         !mr_wire_left(&op))
         return bad(p, "a node without name or op");
-    if (p->n_names == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 256;
-        struct mr_wire *more = realloc(p->names, cap * sizeof *more);
-        if (!more)
-            return mr_fail(p->err, -ENOMEM, "%s: no memory", p->name);
-        p->names = more;
-        p->cap = cap;
-    }
+    struct mr_wire *grown = mr_grown(p->names, p->n_names, &p->cap, sizeof *grown);
+    if (!grown)
+        return mr_fail(p->err, -ENOMEM, "%s: no memory", p->name);
+    p->names = grown;
     p->names[p->n_names++] = name;
     p->m.n_variables +=
         equals(&op, "VariableV2") || equals(&op, "VarHandleOp") || equals(&op, "Variable");

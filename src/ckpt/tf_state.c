@@ -11,6 +11,7 @@
 #include "tf_state.h"
 
 #include "errtext.h"
+#include "grow.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -165,14 +166,10 @@ static int local_name(const struct mr_bytes *path, char **out)
 
 static int add_path(struct mr_tf_state *s, char *name)
 {
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 16;
-        char **more = realloc(s->all, cap * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        s->all = more;
-        s->cap = cap;
-    }
+    char **grown = mr_grown(s->all, s->n, &s->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    s->all = grown;
     s->all[s->n++] = name;
     return 0;
 }
