@@ -6,20 +6,14 @@
 
 #include <string.h>
 
-#define BENCH    (1u << CMD_BENCH)
-#define EVICT    (1u << CMD_EVICT)
-#define GENERATE (1u << CMD_GENERATE)
-#define INSPECT  (1u << CMD_INSPECT)
-#define WATCH    (1u << CMD_WATCH)
-#define INPUT    BENCH /* commands that feed from a data set */
-#define EVERY    (~0u)
 #define BENCH      (1u << CMD_BENCH)
 #define CHECKPOINT (1u << CMD_CHECKPOINT)
 #define EVICT      (1u << CMD_EVICT)
 #define GENERATE   (1u << CMD_GENERATE)
 #define INSPECT    (1u << CMD_INSPECT)
+#define WATCH      (1u << CMD_WATCH)
 #define INPUT      BENCH /* commands that feed from a data set */
-#define EVERY      (BENCH | CHECKPOINT | EVICT | GENERATE | INSPECT)
+#define EVERY      (~0u)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BENCH] =
@@ -32,18 +26,13 @@ const struct command_row command_table[N_COMMANDS] = {
         {"checkpoint", "ls|verify|convert|restore PATH",
          "list, verify, convert, restore checkpoints",
          "Checkpoints of TensorFlow (version 2: .index, .data, .meta) and safetensors files, "
-         "whoever "
-         "wrote them. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, or a "
-         ".safetensors file. 'ls' lists a folder's checkpoints, newest first, or the tensors of "
-         "one. "
-         "'verify' reads every byte back, compares it with its checksum and names the tensor of "
-         "the "
-         "first bad one; of a folder, all are verified. 'convert' writes one (of a folder, the "
-         "newest) "
-         "again in another format or layout. 'restore' copies the newest checkpoint whose every "
-         "byte "
-         "verifies, and says which it passed over and why. What is written appears whole or not at "
-         "all, and nothing is overwritten.",
+         "whoever wrote them. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
+         "or a .safetensors file. 'ls' lists a folder's checkpoints, newest first, or the "
+         "tensors of one. 'verify' reads every byte back, compares it with its checksum and "
+         "names the tensor of the first bad one; of a folder, all are verified. 'convert' "
+         "writes one (of a folder, the newest) again in another format or layout. 'restore' "
+         "copies the newest checkpoint whose every byte verifies, and says which it passed over "
+         "and why. What is written appears whole or not at all, and nothing is overwritten.",
          2, 2},
     [CMD_EVICT] =
         {"evict", "PATH...", "drop files from the page cache and prove it",
