@@ -284,7 +284,8 @@ static void block_add(struct mr_sstable_block *b, const uint8_t *key, size_t key
     mr_wire_put_varint(&b->bytes, shared);
     mr_wire_put_varint(&b->bytes, key_len - shared);
     mr_wire_put_varint(&b->bytes, value_len);
-    mr_bytes_add(&b->bytes, key + shared, key_len - shared);
+    if (key_len) /* an empty key may be NULL */
+        mr_bytes_add(&b->bytes, key + shared, key_len - shared);
     mr_bytes_add(&b->bytes, value, value_len);
     b->last_key.len = 0;
     mr_bytes_add(&b->last_key, key, key_len);
