@@ -6,6 +6,7 @@
 
 int command_baseline(const struct options *o);
 int command_bench(const struct options *o);
+int command_checkpoint(const struct options *o);
 int command_evict(const struct options *o);
 int command_generate(const struct options *o);
 int command_inspect(const struct options *o);

@@ -35,7 +35,7 @@ void help_overview(FILE *to)
             "Usage: millrace COMMAND [options]\n\n",
             mr_version());
     for (unsigned c = 0; c < N_COMMANDS; c++)
-        fprintf(to, "  %-9s %s\n", command_table[c].name, command_table[c].summary);
+        fprintf(to, "  %-10s %s\n", command_table[c].name, command_table[c].summary);
     fprintf(to,
             "\n'millrace COMMAND --help' explains a command and its options.\n"
             "Results go to standard output, progress to the terminal; --json FILE writes JSON.\n"
@@ -52,6 +52,11 @@ static const char *const examples[N_COMMANDS] = {
         ("  millrace bench --data photos --threads 1,2,4,8 --cold\n"
          "  millrace bench --data photos --map decode --augment crop-flip\n"
          "  millrace bench --list train.csv --engine uring --io-depth 64 --json result.json\n"),
+    [CMD_CHECKPOINT] =
+        ("  millrace checkpoint ls run\n"
+         "  millrace checkpoint verify run --drain /slow/run\n"
+         "  millrace checkpoint convert run/model.ckpt-100 --format safetensors --to out\n"
+         "  millrace checkpoint restore run --drain /slow/run --to rescued\n"),
     [CMD_EVICT] = "  millrace evict photos\n",
     [CMD_GENERATE] = "  millrace generate --preset caltech101 --out photos\n",
     [CMD_INSPECT] = "  millrace inspect photos --check\n",

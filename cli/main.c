@@ -8,6 +8,9 @@
 static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_BASELINE] = command_baseline, [CMD_BENCH] = command_bench,     [CMD_EVICT] = command_evict,
     [CMD_GENERATE] = command_generate, [CMD_INSPECT] = command_inspect, [CMD_WATCH] = command_watch,
+    [CMD_BENCH] = command_bench,     [CMD_CHECKPOINT] = command_checkpoint,
+    [CMD_EVICT] = command_evict,     [CMD_GENERATE] = command_generate,
+    [CMD_INSPECT] = command_inspect, [CMD_WATCH] = command_watch,
 };
 
 /* Things that are no command; -1 when it is none of them. */

@@ -12,8 +12,15 @@
 #define GENERATE (1u << CMD_GENERATE)
 #define INSPECT  (1u << CMD_INSPECT)
 #define WATCH    (1u << CMD_WATCH)
-#define INPUT    BENCH /* commands that feed from a data set */
+#define INPUT      BENCH /* commands that feed from a data set */
 #define EVERY    (~0u)
+#define BENCH      (1u << CMD_BENCH)
+#define CHECKPOINT (1u << CMD_CHECKPOINT)
+#define EVICT      (1u << CMD_EVICT)
+#define GENERATE   (1u << CMD_GENERATE)
+#define INSPECT    (1u << CMD_INSPECT)
+#define WATCH      (1u << CMD_WATCH)
+#define EVERY      (~0u)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -29,6 +36,18 @@ const struct command_row command_table[N_COMMANDS] = {
          "the median rate. A list of thread counts is a sweep. The first run is a warm-up "
          "and left out. Rate = images / (first call to last batch).",
          0, 0},
+    [CMD_CHECKPOINT] =
+        {"checkpoint", "ls|verify|convert|restore PATH",
+         "list, verify, convert, restore checkpoints",
+         "Checkpoints of TensorFlow (version 2: .index, .data, .meta) and safetensors files, "
+         "whoever wrote them. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
+         "or a .safetensors file. 'ls' lists a folder's checkpoints, newest first, or the "
+         "tensors of one. 'verify' reads every byte back, compares it with its checksum and "
+         "names the tensor of the first bad one; of a folder, all are verified. 'convert' "
+         "writes one (of a folder, the newest) again in another format or layout. 'restore' "
+         "copies the newest checkpoint whose every byte verifies, and says which it passed over "
+         "and why. What is written appears whole or not at all, and nothing is overwritten.",
+         2, 2},
     [CMD_EVICT] =
         {"evict", "PATH...", "drop files from the page cache and prove it",
          "Takes files, and all files below folders, out of the page cache, and asks the "
@@ -154,6 +173,14 @@ const struct option_row option_table[] = {
      "show these devices, busy or not, and no others (default: all that are busy, no partitions)"},
     {"csv", "FILE", NULL, WATCH, FIELD(csv), value_string, NULL,
      "write every sample as CSV while it runs; '-' is standard output"},
+    {"drain", "DIR", NULL, CHECKPOINT, FIELD(drain), value_string, NULL,
+     "the slow tier: a second folder to look into"},
+    {"to", "DIR", NULL, CHECKPOINT, FIELD(to), value_string, NULL,
+     "where convert and restore write; created if need be"},
+    {"format", "FORMAT", "tf", CHECKPOINT, FIELD(format), value_choice, "tf|safetensors",
+     "tf: for TensorFlow's Saver and import_meta_graph; safetensors: for PyTorch and others"},
+    {"packed", NULL, NULL, CHECKPOINT, FIELD(packed), value_flag, NULL,
+     "tf: tensors without gaps, as TensorFlow writes them, instead of at multiples of 4096"},
     {"json", "FILE", NULL, EVERY, FIELD(json), value_string, NULL,
      "write the result as JSON; '-' is standard output, and then nothing else goes there"},
     {"help", NULL, NULL, EVERY, FIELD(help), value_flag, NULL, "this text"},

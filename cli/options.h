@@ -13,6 +13,7 @@
 enum command {
     CMD_BASELINE,
     CMD_BENCH,
+    CMD_CHECKPOINT,
     CMD_EVICT,
     CMD_GENERATE,
     CMD_INSPECT,
@@ -81,6 +82,9 @@ struct options {
     const char *out;
     uint64_t interval_ns, duration_ns; /* duration 0: not given */
     const char *csv, *device;
+    const char *drain, *to;
+    unsigned format; /* 0 TensorFlow, 1 safetensors */
+    int packed;
     const char *json;
     int help;
     char **paths; /* operands */

@@ -164,3 +164,52 @@ int mr_json_is_null(const struct mr_json *v)
 {
     return json_is_null(raw(v));
 }
+
+int mr_json_is_object(const struct mr_json *v)
+{
+    return json_is_object(raw(v));
+}
+
+int mr_json_is_array(const struct mr_json *v)
+{
+    return json_is_array(raw(v));
+}
+
+int mr_json_integer(const struct mr_json *v, int64_t *out)
+{
+    if (!json_is_integer(raw(v)))
+        return -EINVAL;
+    *out = json_integer_value(raw(v));
+    return 0;
+}
+
+const struct mr_json *mr_json_member(const struct mr_json *object, const char *key)
+{
+    return face(json_object_get(raw(object), key));
+}
+
+const struct mr_json *mr_json_item(const struct mr_json *array, size_t i)
+{
+    return face(json_array_get(raw(array), i));
+}
+
+int mr_json_each(const struct mr_json *object,
+                 int (*each)(void *ctx, const char *key, const struct mr_json *value), void *ctx)
+{
+    int r = 0;
+    for (void *at = json_object_iter(raw(object)); at && !r;
+         at = json_object_iter_next(raw(object), at))
+        r = each(ctx, json_object_iter_key(at), face(json_object_iter_value(at)));
+    return r;
+}
+
+int mr_json_is_utf8(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        int n = sequence_length(p);
+        if (!n)
+            return 0;
+        p += n;
+    }
+    return 1;
+}

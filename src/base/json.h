@@ -25,7 +25,8 @@ void mr_json_free(struct mr_json *root);
 /* Write indented text to a file descriptor; 0 or -errno. */
 int mr_json_write(const struct mr_json *root, int fd);
 
-/* Parse a whole text; NULL when it is not JSON. */
+/* Parse a whole text; NULL when it is not JSON, is not UTF-8, or has an object with two members of
+ * one name. */
 struct mr_json *mr_json_parse(const char *text, size_t len);
 /* Borrowed member, NULL when absent.  `path` walks objects and arrays: "results.0.threads". */
 const struct mr_json *mr_json_at(const struct mr_json *root, const char *path);
@@ -33,5 +34,18 @@ size_t mr_json_len(const struct mr_json *array);
 double mr_json_number(const struct mr_json *v);    /* NaN when it is no number */
 const char *mr_json_text(const struct mr_json *v); /* NULL when it is no string */
 int mr_json_is_null(const struct mr_json *v);
+int mr_json_is_object(const struct mr_json *v);
+int mr_json_is_array(const struct mr_json *v);
+/* 0, or -EINVAL when it is no whole number of 64 bits. */
+int mr_json_integer(const struct mr_json *v, int64_t *out);
+/* Borrowed, NULL when absent; for names with dots and long ones, where mr_json_at does not fit. */
+const struct mr_json *mr_json_member(const struct mr_json *object, const char *key);
+const struct mr_json *mr_json_item(const struct mr_json *array, size_t i);
+/* Call for every member, in the order of the text; a result other than 0 ends it. */
+int mr_json_each(const struct mr_json *object,
+                 int (*each)(void *ctx, const char *key, const struct mr_json *value), void *ctx);
+
+/* Is it valid UTF-8? */
+int mr_json_is_utf8(const char *text);
 
 #endif

@@ -1,0 +1,354 @@
+/* ckpt_file.c - open a checkpoint of either format and read its tensors.
+ *
+ * The two formats meet here: both end up as a table of tensors with shard and offset, and data
+ * files that are kept open.  Only tensors in slices, which TensorFlow alone has, are put together
+ * from several ranges.
+ *
+ * Nothing is allocated on the word of a file alone: a tensor's range is compared with the size of
+ * its data file when the checkpoint is opened, so whatever is allocated later is no larger than
+ * what is on the disk. */
+#include "ckpt_file.h"
+
+#include "ckpt_open.h"
+#include "crc32c.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int mr_ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static int open_data(struct mr_ckpt_file *c, const char *path, uint32_t shard, struct mr_error *err)
+{
+    int r = mr_range_open(&c->data[shard], path);
+    return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
+}
+
+/* Which data files the tensors need: others may be missing. */
+static int open_shards(struct mr_ckpt_file *c, struct mr_error *err)
+{
+    char path[MR_CKPT_MAX_PATH];
+    const struct mr_tensor_table *t = &c->bundle.tensors;
+    int r = 0;
+    for (size_t i = 0; !r && i < t->n + c->bundle.n_parts; i++) {
+        const struct mr_bundle_part *parts = c->bundle.parts;
+        if (i < t->n && mr_bundle_parts_of(&c->bundle, i, &parts))
+            continue;
+        uint32_t s = i < t->n ? t->tensors[i].shard : parts[i - t->n].shard;
+        if (c->data[s].fd >= 0)
+            continue;
+        ckpt_shard_path(c, s, path);
+        r = open_data(c, path, s, err);
+    }
+    return r;
+}
+
+static int fits(const struct mr_ckpt_file *c, uint32_t shard, uint64_t offset, uint64_t bytes,
+                const char *name, struct mr_error *err)
+{
+    uint64_t have = c->data[shard].bytes;
+    if (offset <= have && bytes <= have - offset)
+        return 0;
+    return mr_fail(err, -ENODATA, "%s: '%.200s' lies behind the end of its data file", c->prefix,
+                   name);
+}
+
+static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
+{
+    const struct mr_tensor_table *t = &c->bundle.tensors;
+    const struct mr_bundle_part *parts;
+    int r = 0;
+    for (size_t i = 0; !r && i < t->n; i++)
+        if (!mr_bundle_parts_of(&c->bundle, i, &parts))
+            r = fits(c, t->tensors[i].shard, t->tensors[i].offset, t->tensors[i].bytes,
+                     t->tensors[i].name, err);
+    for (size_t i = 0; !r && i < c->bundle.n_parts; i++) {
+        const struct mr_bundle_part *p = &c->bundle.parts[i];
+        r = fits(c, p->shard, p->offset, p->bytes, t->tensors[p->tensor].name, err);
+    }
+    return r;
+}
+
+static int alloc_data(struct mr_ckpt_file *c, uint32_t n, struct mr_error *err)
+{
+    c->data = calloc(n, sizeof *c->data);
+    if (!c->data)
+        return mr_fail(err, -ENOMEM, "%s: no memory", c->prefix);
+    c->n_data = n;
+    for (uint32_t i = 0; i < n; i++)
+        c->data[i].fd = -1;
+    return 0;
+}
+
+static int open_bundle(struct mr_ckpt_file *c, struct mr_error *err)
+{
+    char path[MR_CKPT_MAX_PATH];
+    uint8_t *index = NULL;
+    size_t len;
+    snprintf(path, sizeof path, "%s.index", c->prefix);
+    int r = mr_small_file(path, MR_BUNDLE_MAX_INDEX, &index, &len);
+    if (r)
+        return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
+    r = mr_bundle_parse(path, index, len, &c->bundle, err);
+    free(index);
+    c->small_bytes = len;
+    if (!r)
+        r = alloc_data(c, c->bundle.n_shards, err);
+    if (!r)
+        r = open_shards(c, err);
+    return r ? r : check_places(c, err);
+}
+
+static int append(void *ctx, const uint8_t *bytes, size_t n)
+{
+    struct mr_bytes *b = ctx;
+    mr_bytes_add(b, bytes, n);
+    return b->error;
+}
+
+static int open_safetensors(struct mr_ckpt_file *c, struct mr_error *err)
+{
+    char path[MR_CKPT_MAX_PATH];
+    struct mr_safetensors s;
+    struct mr_bytes header;
+    uint64_t len = 8;
+    mr_bytes_init(&header);
+    snprintf(path, sizeof path, "%s.safetensors", c->prefix);
+    int r = alloc_data(c, 1, err);
+    if (!r)
+        r = open_data(c, path, 0, err);
+    if (r)
+        return r;
+    r = mr_range_each(&c->data[0], 0, 8, append, &header);
+    if (!r)
+        r = mr_safetensors_header_bytes(path, header.data, c->data[0].bytes, &len, err);
+    if (!r)
+        r = mr_range_each(&c->data[0], 8, len - 8, append, &header);
+    if (r)
+        mr_fail(err, r, "%s: %s", path,
+                r == -ENODATA ? "too short for a safetensors file" : mr_errno_text(r));
+    if (!r)
+        r = mr_safetensors_parse(path, header.data, header.len, c->data[0].bytes, &s, err);
+    mr_bytes_fini(&header);
+    if (!r) {
+        c->bundle.tensors = s.tensors;
+        c->has_checksums = s.sealed;
+    }
+    return r;
+}
+
+int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_error *err)
+{
+    struct mr_ckpt_file *c = calloc(1, sizeof *c);
+    if (!c)
+        return mr_fail(err, -ENOMEM, "%s: no memory", path);
+    int tf = !mr_ends_in(path, ".safetensors");
+    size_t len = strlen(path), end = !tf                          ? strlen(".safetensors")
+                                     : mr_ends_in(path, ".index") ? strlen(".index")
+                                                                  : 0;
+    c->format = tf ? MR_CKPT_TF : MR_CKPT_SAFETENSORS;
+    mr_bundle_init(&c->bundle);
+    int r;
+    if (len - end >= sizeof c->prefix) {
+        r = mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
+    } else {
+        memcpy(c->prefix, path, len - end);
+        c->has_checksums = tf;
+        r = tf ? open_bundle(c, err) : open_safetensors(c, err);
+    }
+    if (r)
+        mr_ckpt_file_close(c);
+    else
+        *out = c;
+    return r;
+}
+
+void mr_ckpt_file_close(struct mr_ckpt_file *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->n_data; i++)
+        mr_range_close(&c->data[i]);
+    free(c->data);
+    mr_bundle_fini(&c->bundle);
+    free(c);
+}
+
+enum mr_ckpt_format mr_ckpt_file_format(const struct mr_ckpt_file *c)
+{
+    return c->format;
+}
+
+const char *mr_ckpt_file_prefix(const struct mr_ckpt_file *c)
+{
+    return c->prefix;
+}
+
+uint64_t mr_ckpt_file_bytes(const struct mr_ckpt_file *c)
+{
+    uint64_t sum = c->small_bytes;
+    for (uint32_t i = 0; i < c->n_data; i++)
+        sum += c->data[i].fd >= 0 ? c->data[i].bytes : 0;
+    return sum;
+}
+
+const struct mr_tensor_table *mr_ckpt_file_tensors(const struct mr_ckpt_file *c)
+{
+    return &c->bundle.tensors;
+}
+
+int mr_ckpt_file_has_checksums(const struct mr_ckpt_file *c)
+{
+    return c->has_checksums;
+}
+
+struct pour {
+    mr_ckpt_sink *sink;
+    void *ctx;
+    uint32_t crc;
+    int from_sink; /* what it returned */
+};
+
+static int pour_piece(void *ctx, const uint8_t *bytes, size_t n)
+{
+    struct pour *p = ctx;
+    p->crc = mr_crc32c(p->crc, bytes, n);
+    p->from_sink = p->sink(p->ctx, bytes, n);
+    return p->from_sink;
+}
+
+static int wrong(const struct mr_ckpt_file *c, const struct mr_tensor *t, int r,
+                 struct mr_error *err)
+{
+    return mr_fail(err, r, "%s: '%.200s': %s", c->prefix, t->name,
+                   r == -EBADMSG   ? "its bytes do not match its checksum"
+                   : r == -ENODATA ? "its data file ends too early"
+                                   : mr_errno_text(r));
+}
+
+/* A range of a data file to the sink, compared with its crc. */
+static int pour_range(struct mr_ckpt_file *c, const struct mr_tensor *t, uint32_t shard,
+                      uint64_t offset, uint64_t bytes, const uint32_t *crc, struct pour *p,
+                      struct mr_error *err)
+{
+    p->crc = 0;
+    int r = mr_range_each(&c->data[shard], offset, bytes, pour_piece, p);
+    if (p->from_sink)
+        return p->from_sink;
+    if (!r && crc && *crc != p->crc)
+        r = -EBADMSG;
+    return r ? wrong(c, t, r, err) : 0;
+}
+
+/* Strings are hashed by their own rule, so all of them are needed at once. */
+static int stream_strings(struct mr_ckpt_file *c, const struct mr_tensor *t, mr_ckpt_sink *sink,
+                          void *ctx, struct mr_error *err)
+{
+    struct mr_bytes all;
+    uint64_t n = 0;
+    uint32_t crc;
+    mr_bytes_init(&all);
+    int r = mr_tensor_elements(t->n_dims, t->dims, &n);
+    if (!r)
+        r = mr_range_each(&c->data[t->shard], t->offset, t->bytes, append, &all);
+    if (!r && (n || all.len) &&
+        !(mr_bundle_strings_crc(all.data, all.len, n, &crc) == 0 && (!t->has_crc || crc == t->crc)))
+        r = -EBADMSG;
+    if (r)
+        r = wrong(c, t, r, err);
+    else if (all.len)
+        r = sink(ctx, all.data, all.len);
+    mr_bytes_fini(&all);
+    return r;
+}
+
+/* Copy a part, whose bytes are in a row, to its rows in the whole tensor. */
+static void place_part(const struct mr_tensor *t, const struct mr_bundle_part *p,
+                       const uint8_t *from, uint8_t *to)
+{
+    uint64_t each = mr_dtype_bits(t->dtype) / 8, at[MR_TENSOR_MAX_DIMS] = {0};
+    unsigned d = t->n_dims;
+    if (!p->bytes)
+        return;
+    while (d && p->length[d - 1] == t->dims[d - 1])
+        each *= t->dims[--d];
+    uint64_t run = d ? each * p->length[d - 1] : each;
+    for (uint64_t done = 0; done < p->bytes; done += run) {
+        uint64_t row = 0;
+        for (unsigned k = 0; k < d; k++)
+            row = row * t->dims[k] + p->start[k] + (k + 1 < d ? at[k] : 0);
+        memcpy(to + row * each, from + done, run);
+        for (unsigned k = d; k-- > 1 && ++at[k - 1] == p->length[k - 1];)
+            at[k - 1] = 0;
+    }
+}
+
+static int read_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
+                      const struct mr_bundle_part *parts, size_t n, uint8_t *whole,
+                      struct mr_error *err)
+{
+    struct mr_bytes part;
+    int r = 0;
+    mr_bytes_init(&part);
+    for (size_t i = 0; !r && i < n; i++) {
+        const struct mr_bundle_part *p = &parts[i];
+        part.len = 0;
+        r = mr_range_each(&c->data[p->shard], p->offset, p->bytes, append, &part);
+        if (!r && mr_crc32c(0, part.data, part.len) != p->crc)
+            r = -EBADMSG;
+        if (r)
+            wrong(c, t, r, err);
+        else
+            place_part(t, p, part.data, whole);
+    }
+    mr_bytes_fini(&part);
+    return r;
+}
+
+static int stream_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
+                        const struct mr_bundle_part *parts, size_t n, mr_ckpt_sink *sink, void *ctx,
+                        struct mr_error *err)
+{
+    uint8_t *whole = malloc(t->bytes ? t->bytes : 1); /* its parts are on the disk */
+    if (!whole)
+        return mr_fail(err, -ENOMEM, "%s: '%.200s': no memory", c->prefix, t->name);
+    int r = read_parts(c, t, parts, n, whole, err);
+    if (!r && t->bytes)
+        r = sink(ctx, whole, t->bytes);
+    free(whole);
+    return r;
+}
+
+int mr_ckpt_file_stream(struct mr_ckpt_file *c, size_t i, mr_ckpt_sink *sink, void *ctx,
+                        struct mr_error *err)
+{
+    const struct mr_tensor *t = &c->bundle.tensors.tensors[i];
+    const struct mr_bundle_part *parts;
+    size_t n = mr_bundle_parts_of(&c->bundle, i, &parts);
+    if (n)
+        return stream_parts(c, t, parts, n, sink, ctx, err);
+    if (t->dtype == MR_DT_STRING)
+        return stream_strings(c, t, sink, ctx, err);
+    struct pour p = {.sink = sink, .ctx = ctx};
+    return pour_range(c, t, t->shard, t->offset, t->bytes, t->has_crc ? &t->crc : NULL, &p, err);
+}
+
+static int to_memory(void *ctx, const void *bytes, size_t len)
+{
+    uint8_t **at = ctx;
+    memcpy(*at, bytes, len);
+    *at += len;
+    return 0;
+}
+
+int mr_ckpt_file_read(struct mr_ckpt_file *c, size_t i, void *buf, struct mr_error *err)
+{
+    uint8_t *at = buf;
+    return mr_ckpt_file_stream(c, i, to_memory, &at, err);
+}

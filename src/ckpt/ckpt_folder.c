@@ -1,0 +1,121 @@
+/* ckpt_folder.c - see ckpt_folder.h.
+ *
+ * NAME.index and NAME.safetensors are the files whose presence makes a checkpoint.  The sizes of
+ * NAME.data-* and NAME.meta are added in a second look through the folder. */
+#include "ckpt_folder.h"
+
+#include "errtext.h"
+#include "grow.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The digits behind the last '-': "model.ckpt-100" is 100. */
+static int64_t step_of(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    if (!dash || !isdigit((unsigned char)dash[1]) ||
+        strspn(dash + 1, "0123456789") != strlen(dash + 1))
+        return -1;
+    errno = 0;
+    long long v = strtoll(dash + 1, NULL, 10);
+    return errno ? -1 : v;
+}
+
+static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, const struct stat *st)
+{
+    char path[PATH_MAX];
+    int tf = mr_ends_in(name, ".index");
+    size_t len = strlen(name);
+    struct mr_ckpt_found *grown = mr_grown(f->found, f->n, &f->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    f->found = grown;
+    size_t stem = len - strlen(tf ? ".index" : ".safetensors");
+    int n = snprintf(path, sizeof path, "%s/%.*s", dir, (int)stem, name);
+    if (n < 0 || (size_t)n + 16 >= sizeof path)
+        return -ENAMETOOLONG;
+    struct mr_ckpt_found e = {.format = tf ? MR_CKPT_TF : MR_CKPT_SAFETENSORS,
+                              .step = step_of(path),
+                              .bytes = (uint64_t)st->st_size,
+                              .mtime_s = (int64_t)st->st_mtime};
+    if (!tf)
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+    e.path = strdup(path);
+    if (!e.path)
+        return -ENOMEM;
+    f->found[f->n++] = e;
+    return 0;
+}
+
+/* Does `name` belong to the bundle: its data or graph? */
+static int belongs(const struct mr_ckpt_found *e, size_t dir_len, const char *name)
+{
+    const char *stem = e->path + dir_len + 1;
+    size_t n = strlen(stem);
+    return e->format == MR_CKPT_TF && !strncmp(name, stem, n) &&
+           (!strncmp(name + n, ".data-", 6) || !strcmp(name + n, ".meta"));
+}
+
+/* One look at every name in the folder. */
+static int walk(struct mr_ckpt_folder *f, const char *dir, int second, size_t first)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    int r = 0;
+    if (!d)
+        return -errno;
+    while (!r && (errno = 0, e = readdir(d))) {
+        struct stat st;
+        int head = mr_ends_in(e->d_name, ".index") || mr_ends_in(e->d_name, ".safetensors");
+        if (e->d_name[0] == '.' || head == second || fstatat(dirfd(d), e->d_name, &st, 0) ||
+            !S_ISREG(st.st_mode))
+            continue;
+        if (!second)
+            r = add(f, dir, e->d_name, &st);
+        for (size_t i = first; second && i < f->n; i++)
+            if (belongs(&f->found[i], strlen(dir), e->d_name))
+                f->found[i].bytes += (uint64_t)st.st_size;
+    }
+    if (!r && errno && !e)
+        r = -errno;
+    closedir(d);
+    return r;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct mr_ckpt_found *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->mtime_s != y->mtime_s)
+        return x->mtime_s < y->mtime_s ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, const char *dir, struct mr_error *err)
+{
+    size_t first = f->n;
+    int r = walk(f, dir, 0, first);
+    if (!r)
+        r = walk(f, dir, 1, first);
+    if (r)
+        return mr_fail(err, r, "%s: %s", dir, mr_errno_text(r));
+    if (f->n)
+        qsort(f->found, f->n, sizeof *f->found, by_age);
+    return 0;
+}
+
+void mr_ckpt_folder_fini(struct mr_ckpt_folder *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->found[i].path);
+    free(f->found);
+    memset(f, 0, sizeof *f);
+}

@@ -1,0 +1,24 @@
+/* ckpt_folder.h - the checkpoints of a folder, found by looking, never by a pointer file. */
+#ifndef MR_CKPT_FOLDER_H
+#define MR_CKPT_FOLDER_H
+
+#include "ckpt_file.h"
+
+struct mr_ckpt_found {
+    char *path; /* PREFIX or FILE.safetensors, with the folder */
+    enum mr_ckpt_format format;
+    int64_t step;    /* the number behind the last '-' of the name; -1: none */
+    uint64_t bytes;  /* of its files */
+    int64_t mtime_s; /* of the file that makes it valid */
+};
+
+struct mr_ckpt_folder {
+    struct mr_ckpt_found *found; /* oldest first: by step, then by time */
+    size_t n, cap;
+};
+
+/* Add what is in `dir`; may be called for several folders.  0 or -errno. */
+int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, const char *dir, struct mr_error *err);
+void mr_ckpt_folder_fini(struct mr_ckpt_folder *f);
+
+#endif

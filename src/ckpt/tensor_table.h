@@ -1,0 +1,88 @@
+/* tensor_table.h - named arrays: what a checkpoint holds, whatever its format.
+ *
+ * Both formats are read into such a table and written from one.  A table owns its names and its
+ * array of tensors, never the tensors' data. */
+#ifndef MR_TENSOR_TABLE_H
+#define MR_TENSOR_TABLE_H
+
+#include <millrace/api.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_TENSOR_MAX_DIMS 8
+/* Of a name, without the final zero. */
+#define MR_TENSOR_MAX_NAME 4096
+
+/* TensorFlow's numbers where it has the type; the others exist in safetensors only. */
+enum mr_dtype {
+    MR_DT_F32 = 1,
+    MR_DT_F64 = 2,
+    MR_DT_I32 = 3,
+    MR_DT_U8 = 4,
+    MR_DT_I16 = 5,
+    MR_DT_I8 = 6,
+    MR_DT_STRING = 7, /* elements of any length: the bytes as TensorFlow lays them out */
+    MR_DT_C64 = 8,
+    MR_DT_I64 = 9,
+    MR_DT_BOOL = 10,
+    MR_DT_QINT8 = 11,
+    MR_DT_QUINT8 = 12,
+    MR_DT_QINT32 = 13,
+    MR_DT_BF16 = 14,
+    MR_DT_QINT16 = 15,
+    MR_DT_QUINT16 = 16,
+    MR_DT_U16 = 17,
+    MR_DT_C128 = 18,
+    MR_DT_F16 = 19,
+    MR_DT_U32 = 22,
+    MR_DT_U64 = 23,
+    MR_DT_F8_E5M2 = 24,
+    MR_DT_F8_E4M3 = 25,
+    MR_DT_F4 = 1000,
+    MR_DT_F6_E2M3,
+    MR_DT_F6_E3M2,
+    MR_DT_F8_E8M0,
+    MR_DT_F8_E4M3FNUZ,
+    MR_DT_F8_E5M2FNUZ,
+};
+
+struct mr_tensor {
+    const char *name;
+    int dtype; /* enum mr_dtype */
+    unsigned n_dims;
+    uint64_t dims[MR_TENSOR_MAX_DIMS]; /* row-major, the last one varies fastest */
+    void *data;                        /* borrowed; NULL when the tensor is in a file only */
+    uint64_t bytes;                    /* of the data, as in memory and in the file */
+    uint64_t offset;                   /* where the data begins in its file (see the format) */
+    uint32_t crc;                      /* crc32c of the data, not masked */
+    uint32_t shard;                    /* which data file, on reading; 0 on writing */
+    unsigned has_crc;                  /* crc is known: always, but for foreign safetensors */
+};
+
+struct mr_tensor_table {
+    struct mr_tensor *tensors;
+    size_t n, cap;
+};
+
+/* "float32"; NULL for a number that names no type. */
+const char *mr_dtype_name(int dtype);
+/* Bits of an element; 0 for MR_DT_STRING and numbers that name no type. */
+unsigned mr_dtype_bits(int dtype);
+/* Bytes of an array: 0, -EOVERFLOW, -EINVAL when they are no whole number, or -ENOTSUP when the
+ * type has no fixed size. */
+int mr_tensor_size(int dtype, unsigned n_dims, const uint64_t *dims, uint64_t *bytes);
+/* Elements: 0 or -EOVERFLOW. */
+int mr_tensor_elements(unsigned n_dims, const uint64_t *dims, uint64_t *n);
+
+void mr_tensor_table_init(struct mr_tensor_table *t);
+/* Append a copy of *tensor, name included.  0, -ENOMEM, or -EINVAL: too many dimensions, or a name
+ * that is empty or too long. */
+int mr_tensor_table_add(struct mr_tensor_table *t, const struct mr_tensor *tensor);
+/* Sort by name (unsigned bytes): the order of a TensorFlow index. */
+void mr_tensor_table_sort(struct mr_tensor_table *t);
+/* Borrowed, NULL when there is none; searches the whole table, sorted or not. */
+struct mr_tensor *mr_tensor_table_find(const struct mr_tensor_table *t, const char *name);
+void mr_tensor_table_fini(struct mr_tensor_table *t);
+
+#endif

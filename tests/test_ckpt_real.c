@@ -1,0 +1,117 @@
+/* test_ckpt_real.c - real files of TensorFlow and safetensors below $MILLRACE_TEST_DATA: every
+ * checkpoint verifies, an uncompressed index is written again byte for byte, whatever lies below a
+ * folder that ends in "_bad" is refused.  Without that variable the test is skipped. */
+#include "bytes.h"
+#include "ckpt_file.h"
+#include "range_file.h"
+#include "tf_bundle.h"
+#include "tf_state.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIPPED 77
+
+/* nftw has no context to pass. */
+static struct {
+    unsigned n_checkpoints, n_refused, n_identical, n_compressed, n_states, n_failures;
+} all;
+
+static void failed(const char *path, const char *what)
+{
+    printf("%s: %s\n", path, what);
+    all.n_failures++;
+}
+
+/* A block of type 1 anywhere: then TensorFlow compressed, and we do not. */
+static void write_again(const char *path)
+{
+    struct mr_bundle b;
+    struct mr_bytes out;
+    uint8_t *index;
+    size_t len;
+    mr_bytes_init(&out);
+    if (mr_small_file(path, MR_BUNDLE_MAX_INDEX, &index, &len)) {
+        failed(path, "cannot be read");
+        return;
+    }
+    if (mr_bundle_parse(path, index, len, &b, NULL) || mr_bundle_write_index(&b, &out, NULL))
+        failed(path, "cannot be written again");
+    else if (out.len == len && !memcmp(out.data, index, len))
+        all.n_identical++;
+    else if (out.len > len)
+        all.n_compressed++;
+    else
+        failed(path, "is written again otherwise");
+    mr_bundle_fini(&b);
+    mr_bytes_fini(&out);
+    free(index);
+}
+
+static void check(const char *path, int bad)
+{
+    struct mr_ckpt_file *c = NULL;
+    struct mr_ckpt_verdict v;
+    struct mr_error err = {0};
+    int r = mr_ckpt_file_open(path, &c, &err);
+    if (!r)
+        r = mr_ckpt_file_verify(c, NULL, &v, &err);
+    mr_ckpt_file_close(c);
+    if (bad ? !r : r)
+        failed(path, r ? err.text : "should have been refused");
+    else if (bad)
+        all.n_refused++;
+    else
+        all.n_checkpoints++;
+}
+
+static void check_state(const char *path)
+{
+    struct mr_tf_state s;
+    uint8_t *text;
+    size_t len;
+    if (mr_small_file(path, MR_STATE_MAX_FILE, &text, &len))
+        return;
+    if (mr_tf_state_parse(path, (char *)text, len, &s, NULL) || !s.latest || !s.n)
+        failed(path, "is not understood");
+    else {
+        all.n_states++;
+        mr_tf_state_fini(&s);
+    }
+    free(text);
+}
+
+static int visit(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    if (type != FTW_F)
+        return 0;
+    if (mr_ends_in(path, ".index") || mr_ends_in(path, ".safetensors"))
+        check(path, strstr(path, "_bad/") != NULL);
+    if (mr_ends_in(path, ".index"))
+        write_again(path);
+    if (!strcmp(path + where->base, "checkpoint"))
+        check_state(path);
+    return 0;
+}
+
+int main(void)
+{
+    const char *root = getenv("MILLRACE_TEST_DATA");
+    if (!root || !*root) {
+        printf("SKIP: MILLRACE_TEST_DATA is not set\n");
+        return SKIPPED;
+    }
+    nftw(root, visit, 16, FTW_PHYS);
+    printf("%u checkpoints verified, %u refused as they should be, %u indexes identical, %u were "
+           "compressed, %u state files; %u failures\n",
+           all.n_checkpoints, all.n_refused, all.n_identical, all.n_compressed, all.n_states,
+           all.n_failures);
+    if (!all.n_checkpoints && !all.n_failures) {
+        printf("SKIP: no checkpoints below %s\n", root);
+        return SKIPPED;
+    }
+    return all.n_failures ? 1 : 0;
+}
