@@ -5,13 +5,17 @@
 
 #include <string.h>
 
+/* clang-format off: one a line, so that two new commands do not collide */
 static int (*const run[N_COMMANDS])(const struct options *o) = {
-    [CMD_BASELINE] = command_baseline, [CMD_BENCH] = command_bench,     [CMD_EVICT] = command_evict,
-    [CMD_GENERATE] = command_generate, [CMD_INSPECT] = command_inspect, [CMD_WATCH] = command_watch,
-    [CMD_BENCH] = command_bench,     [CMD_CHECKPOINT] = command_checkpoint,
-    [CMD_EVICT] = command_evict,     [CMD_GENERATE] = command_generate,
-    [CMD_INSPECT] = command_inspect, [CMD_WATCH] = command_watch,
+    [CMD_BASELINE] = command_baseline,
+    [CMD_BENCH] = command_bench,
+    [CMD_CHECKPOINT] = command_checkpoint,
+    [CMD_EVICT] = command_evict,
+    [CMD_GENERATE] = command_generate,
+    [CMD_INSPECT] = command_inspect,
+    [CMD_WATCH] = command_watch,
 };
+/* clang-format on */
 
 /* Things that are no command; -1 when it is none of them. */
 static int about(const char *arg)
