@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* clang-format off: one a line, so that two new commands do not collide */
+/* One a line, so that two new commands do not collide. */
+/* clang-format off */
 static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_BASELINE] = command_baseline,
     [CMD_BENCH] = command_bench,
