@@ -1,0 +1,48 @@
+/* verdict.h - what limits a run, in words, with the numbers that say so.
+ *
+ * From what a pipeline and a training loop have counted: how long training waited for input, what
+ * the workers did meanwhile, and what the storage could have delivered. */
+#ifndef MR_VERDICT_H
+#define MR_VERDICT_H
+
+#include <stdint.h>
+
+enum mr_limit {
+    MR_LIMIT_NONE,       /* training hardly waits */
+    MR_LIMIT_DEVICE,     /* the storage delivers all it can */
+    MR_LIMIT_READ_DEPTH, /* too few reads are under way to keep the storage busy */
+    MR_LIMIT_DECODE,     /* the workers' CPU time: decoding, resizing, a map */
+    MR_LIMIT_HAND_OVER,  /* samples would be there, but workers are kept from making them in time */
+};
+
+enum mr_input_wait { /* TensorFlow's profiler: below 5% of the step time, up to 20%, above */
+                     MR_WAIT_FINE,
+                     MR_WAIT_MODERATE,
+                     MR_WAIT_HIGH,
+};
+
+struct mr_verdict_input {
+    double seconds;      /* of the run, the first fill left out */
+    double input_wait_s; /* of these */
+    uint64_t steps, samples, bytes;
+    unsigned workers, cores;
+    unsigned prefetch;          /* batches; 0 = none */
+    unsigned depth;             /* reads that can be under way at once: workers, or the I/O depth */
+    double read_s;              /* open to close, summed over samples */
+    double map_s;               /* decoding, resizing or a map, summed over samples */
+    double ceiling_bytes_per_s; /* what the storage can deliver of such files; 0 = not known */
+    int reads_hold_workers;     /* a worker waits for its read (threads engine) */
+};
+
+struct mr_verdict {
+    enum mr_limit limit;
+    enum mr_input_wait rating;
+    double wait_share; /* of the run's time */
+    char text[400];
+};
+
+void mr_verdict_judge(const struct mr_verdict_input *in, struct mr_verdict *out);
+/* "none", "device", "read-depth", "decode-cpu", "hand-over" */
+const char *mr_limit_name(enum mr_limit limit);
+
+#endif

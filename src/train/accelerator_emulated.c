@@ -1,0 +1,136 @@
+/* accelerator_emulated.c - an accelerator as the host sees it: it takes a batch, is busy for so
+ * many seconds, and uses no core.
+ *
+ *     begin ............ wait ............ | update | rest |
+ *     `------------------- the step's seconds -------------'
+ *
+ * With a state (for checkpoints) one word in every 4 KiB of every tensor changes at each update, so
+ * that a torn copy shows.  The update belongs to the step's seconds: it is begun as much earlier as
+ * the last one took.  Whoever delays it (before_write) lengthens the step, as on a real one. */
+#include "accelerator.h"
+
+#include "alexnet.h"
+#include "clock.h"
+#include "errtext.h"
+#include "train_state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WORD_APART (4096 / sizeof(float))
+#define SLICE_NS   50000000 /* how often somebody is asked whether to stop */
+
+struct emulated {
+    struct mr_accelerator pub;
+    struct mr_alexnet network;
+    struct mr_params *params; /* NULL without a state */
+    uint64_t update_ns;       /* what the last update took, waiting left out */
+};
+
+/* Sleep until a moment: 0, or -ECANCELED. */
+static int wait_until(uint64_t end_ns, const struct mr_step_hooks *hooks)
+{
+    for (uint64_t now; (now = mr_clock_ns()) < end_ns;) {
+        uint64_t until = end_ns - now > SLICE_NS ? now + SLICE_NS : end_ns;
+        struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
+                              .tv_nsec = (long)(until % 1000000000)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+        if (hooks->should_stop && until < end_ns && hooks->should_stop(hooks->ctx))
+            return -ECANCELED;
+    }
+    return 0;
+}
+
+/* Change the state; the time it took, waiting for others left out. */
+static uint64_t update(struct mr_accelerator *a, uint64_t step, const struct mr_step_hooks *hooks)
+{
+    uint64_t busy = 0;
+    for (unsigned t = 0; t < a->n_state; t++) {
+        if (hooks->before_write)
+            hooks->before_write(hooks->ctx, t);
+        uint64_t start = mr_clock_ns();
+        float *data = a->state[t].data;
+        for (size_t i = 0; i < a->state[t].bytes / sizeof *data; i += WORD_APART)
+            data[i] = (float)(step % 16777216);
+        busy += mr_clock_ns() - start;
+    }
+    return busy;
+}
+
+static int step(struct mr_accelerator *a, struct mr_batch *const *batches, unsigned n,
+                uint64_t number, const struct mr_step_hooks *hooks, struct mr_step_outcome *out,
+                struct mr_error *err)
+{
+    struct emulated *e = (struct emulated *)a;
+    uint64_t start = mr_clock_ns();
+    double seconds = mr_accelerator_spec_seconds(&a->o.spec, a->o.batch);
+    uint64_t end = start + (uint64_t)(seconds * 1e9);
+    uint64_t update_at = end > start + e->update_ns ? end - e->update_ns : start;
+    *out = (struct mr_step_outcome){.loss = NAN};
+    for (unsigned i = 0; i < n; i++)
+        out->n_images += batches[i]->n;
+    int r = wait_until(update_at, hooks);
+    if (r)
+        return mr_fail(err, r, "stopped");
+    uint64_t begun = mr_clock_ns();
+    e->update_ns = update(a, number, hooks);
+    out->update_ns = mr_clock_ns() - begun;
+    out->forward_ns = begun - start;
+    r = wait_until(end, hooks);
+    return r ? mr_fail(err, r, "stopped") : 0;
+}
+
+static int evaluate(struct mr_accelerator *a, const struct mr_batch *batch, unsigned *n_correct,
+                    struct mr_error *err)
+{
+    (void)a;
+    (void)batch;
+    (void)n_correct;
+    return mr_fail(err, -ENOTSUP, "an emulated accelerator learns nothing that could be evaluated");
+}
+
+static void close_it(struct mr_accelerator *a)
+{
+    struct emulated *e = (struct emulated *)a;
+    mr_train_state_free(a->state, a->n_state);
+    mr_params_free(e->params);
+    free(e);
+}
+
+static const struct mr_accelerator_ops ops = {step, evaluate, close_it};
+
+/* The network's whole state, in memory that is there. */
+static int make_state(struct emulated *e, struct mr_error *err)
+{
+    struct mr_accelerator *a = &e->pub;
+    struct mr_alexnet_opts network = {.n_classes = a->o.n_classes};
+    mr_alexnet_init(&e->network, &network);
+    int r = mr_params_new(&e->network.spec, &e->params, err);
+    if (r)
+        return r;
+    if (mr_train_state_new(e->params, &a->state, &a->n_state))
+        return mr_fail(err, -ENOMEM, "no memory");
+    for (unsigned t = 0; t < a->n_state; t++)
+        memset(a->state[t].data, 0, a->state[t].bytes);
+    return 0;
+}
+
+int mr_emulated_open(const struct mr_accelerator_opts *o, struct mr_accelerator **out,
+                     struct mr_error *err)
+{
+    struct emulated *e = calloc(1, sizeof *e);
+    if (!e)
+        return mr_fail(err, -ENOMEM, "no memory");
+    e->pub.ops = &ops;
+    e->pub.o = *o;
+    int r = o->with_state ? make_state(e, err) : 0;
+    if (r) {
+        close_it(&e->pub);
+        return r;
+    }
+    *out = &e->pub;
+    return 0;
+}

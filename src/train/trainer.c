@@ -1,0 +1,405 @@
+/* trainer.c - see trainer.h.
+ *
+ *     |<------------------- step --------------------->|
+ *     | wait for the batch | forward backward update   | checkpoint call |
+ *                            `-- may wait for a snapshot --'
+ *
+ * All times are taken here, once, at the seams; the sums over the steps are the result.  The loop
+ * is the same on the CPU and on an emulated accelerator, with input and without. */
+#include "trainer.h"
+
+#include "clock.h"
+#include "draw.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HARNESS_STEPS 21
+#define HARNESS_S     0.002
+
+struct trainer {
+    const struct mr_train_opts *o;
+    struct mr_train_result *out;
+    struct mr_error *err;
+    struct mr_accelerator *accelerator;
+    struct mr_pipeline *pipe;
+    struct mr_batch **batch; /* [n_batches] of a step */
+    unsigned n_batches;
+    unsigned n_held;           /* of them, those that are held now */
+    struct mr_batch synthetic; /* when there is no data set */
+    uint64_t total;            /* steps */
+    uint64_t steps_per_epoch;  /* 0: synthetic */
+    uint64_t cap;              /* room in out->step */
+    uint64_t stall_ns;         /* of the step that is under way */
+    uint64_t epoch_images, epoch_correct;
+    double started_s;
+};
+
+static double now_s(void)
+{
+    return (double)mr_clock_ns() / 1e9;
+}
+
+static int stop_wanted(void *ctx)
+{
+    const struct trainer *t = ctx;
+    return t->o->pipe.should_stop && t->o->pipe.should_stop(t->o->pipe.should_stop_ctx);
+}
+
+static void tell(struct trainer *t, const char *what, double loss, double accuracy)
+{
+    struct mr_train_progress now = {t->out->steps, t->total,         loss,
+                                    accuracy,      t->out->accuracy, what};
+    if (t->o->progress)
+        t->o->progress(t->o->progress_ctx, &now);
+}
+
+/* ---- before the first step ---- */
+
+static int check(const struct mr_train_opts *o, unsigned n_classes, struct mr_error *err)
+{
+    if (!o->data)
+        return 0;
+    uint64_t n = mr_dataset_size(o->data);
+    unsigned world = o->pipe.world ? o->pipe.world : 1;
+    uint64_t wanted = (uint64_t)o->pipe.batch * world;
+    if (n < wanted && !o->pipe.keep_last)
+        return mr_fail(err, -EINVAL,
+                       "%llu images do not fill one batch of %llu: take a smaller --batch",
+                       (unsigned long long)n, (unsigned long long)wanted);
+    if (o->device.kind == MR_ON_CPU && mr_dataset_n_classes(o->data) < 2)
+        return mr_fail(err, -EINVAL,
+                       "all images are of one class: there is nothing to learn (a folder needs a "
+                       "sub-folder per class, a list different labels)");
+    for (uint64_t i = 0; o->held && i < mr_dataset_size(o->held); i++)
+        if (mr_dataset_label(o->held, i) >= n_classes)
+            return mr_fail(err, -EINVAL,
+                           "evaluation: label %u of sample %llu is beyond the %u classes that are "
+                           "trained",
+                           mr_dataset_label(o->held, i), (unsigned long long)i, n_classes);
+    return 0;
+}
+
+/* One batch of random pixels. */
+static int make_synthetic(struct trainer *t, unsigned n_classes)
+{
+    struct mr_batch *b = &t->synthetic;
+    b->n = t->o->pipe.batch;
+    b->sample_bytes = mr_decoder_bytes(&t->o->decode);
+    size_t bytes;
+    if (__builtin_mul_overflow(b->sample_bytes, b->n, &bytes))
+        return mr_fail(t->err, -ENOMEM, "a batch of %u images does not fit into memory", b->n);
+    b->data = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    b->samples = calloc(b->n, sizeof *b->samples);
+    if (!b->data || !b->samples)
+        return mr_fail(t->err, -ENOMEM, "no memory for a batch of %zu bytes", bytes);
+    float *pixel = (float *)b->data;
+    for (size_t i = 0; i < bytes / sizeof *pixel; i++)
+        pixel[i] = (float)(mr_draw(t->o->pipe.seed, MR_DRAW_SYNTHETIC, i, 0, 0) >> 40) / 16777216.f;
+    for (unsigned i = 0; i < b->n; i++)
+        b->samples[i] =
+            (struct mr_sample){b->data + i * b->sample_bytes, b->sample_bytes, i, i % n_classes};
+    return 0;
+}
+
+static int open_pipeline(struct trainer *t)
+{
+    struct mr_pipeline_opts p = t->o->pipe;
+    p.decode = &t->o->decode;
+    p.threads = t->out->cores.map_workers;
+    p.hold = t->n_batches;
+    p.epochs = t->o->epochs ? t->o->epochs : 1;
+    p.start_on_next = 1;
+    if (t->o->steps) { /* as many epochs as that takes */
+        p.epochs = 1u << 30;
+        p.batches = t->o->steps * t->n_batches;
+    }
+    int r = mr_pipeline_open(t->o->data, &p, &t->pipe, t->err);
+    if (r)
+        return r;
+    uint64_t per_epoch = mr_pipeline_n_batches(t->pipe) / t->n_batches;
+    if (!per_epoch)
+        return mr_fail(t->err, -EINVAL,
+                       "an epoch has %llu batches, and a step takes %u of them: use fewer "
+                       "accelerators or a smaller --batch",
+                       (unsigned long long)mr_pipeline_n_batches(t->pipe), t->n_batches);
+    t->steps_per_epoch = per_epoch;
+    t->total = t->o->steps ? t->o->steps : per_epoch * p.epochs;
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What a step of the loop costs beyond the accelerator's time: short steps without any input. */
+static double harness_cost(const struct trainer *t)
+{
+    struct mr_accelerator_opts o = {.spec = t->o->device, .batch = 1};
+    struct mr_accelerator *a;
+    struct mr_batch none = {0}, *batches[1] = {&none};
+    double excess[HARNESS_STEPS];
+    struct mr_step_hooks hooks = {0};
+    if (t->o->device.kind != MR_EMULATED)
+        return 0;
+    o.spec = (struct mr_accelerator_spec){.kind = MR_EMULATED, .step_s = HARNESS_S, .n = 1};
+    if (mr_accelerator_open(&o, &a, NULL))
+        return 0;
+    for (unsigned i = 0; i < HARNESS_STEPS; i++) {
+        struct mr_step_outcome outcome;
+        double start = now_s();
+        mr_accelerator_step(a, batches, 1, i + 1, &hooks, &outcome, NULL);
+        excess[i] = now_s() - start - HARNESS_S;
+    }
+    mr_accelerator_close(a);
+    qsort(excess, HARNESS_STEPS, sizeof *excess, by_value);
+    return excess[HARNESS_STEPS / 2];
+}
+
+static int set_up(struct trainer *t)
+{
+    const struct mr_train_opts *o = t->o;
+    unsigned n_classes = o->n_classes ? o->n_classes
+                         : o->data    ? mr_dataset_n_classes(o->data)
+                                      : 102;
+    struct mr_accelerator_opts a = {
+        .spec = o->device,
+        .batch = o->pipe.batch,
+        .image_size = o->decode.width,
+        .n_classes = n_classes,
+        .seed = o->pipe.seed,
+        .learning_rate = o->learning_rate,
+    };
+    mr_cores_divide(&o->device, o->pipe.threads, o->compute_threads, &t->out->cores);
+    a.compute_threads = t->out->cores.compute_threads;
+    int r = check(o, n_classes, t->err);
+    if (r)
+        return r;
+    t->n_batches = o->device.n;
+    t->batch = calloc(t->n_batches, sizeof *t->batch);
+    if (!t->batch)
+        return mr_fail(t->err, -ENOMEM, "no memory");
+    t->total = o->steps ? o->steps : 100;
+    r = o->data ? open_pipeline(t) : make_synthetic(t, n_classes);
+    if (!r)
+        r = mr_accelerator_open(&a, &t->accelerator, t->err);
+    t->out->harness_s = harness_cost(t);
+    return r;
+}
+
+/* ---- steps ---- */
+
+/* Draw the batches of a step; 1, 0 when there are no more, -errno. */
+static int draw(struct trainer *t)
+{
+    int ends = 0; /* of epochs in a row: a second one means that it was the last */
+    while (t->n_held < t->n_batches && ends < 2) {
+        int r = mr_pipeline_next(t->pipe, &t->batch[t->n_held]);
+        if (r < 0)
+            return mr_fail(t->err, r, "%s", mr_pipeline_error(t->pipe));
+        ends = r ? 0 : ends + 1;
+        t->n_held += r == 1;
+    }
+    return t->n_held == t->n_batches;
+}
+
+static void release(struct trainer *t)
+{
+    while (t->n_held)
+        mr_batch_unref(t->batch[--t->n_held]);
+}
+
+static int input(struct trainer *t)
+{
+    if (t->o->data && (!t->o->synthetic || !t->n_held))
+        return draw(t);
+    for (unsigned i = 0; !t->o->data && i < t->n_batches; i++)
+        t->batch[i] = &t->synthetic;
+    return 1;
+}
+
+static int record(struct trainer *t, const struct mr_step_record *s)
+{
+    struct mr_train_result *out = t->out;
+    if (out->steps == t->cap) {
+        uint64_t cap = t->cap ? 2 * t->cap : 256;
+        void *more = realloc(out->step, cap * sizeof *out->step);
+        if (!more)
+            return mr_fail(t->err, -ENOMEM, "no memory for the record of %llu steps",
+                           (unsigned long long)cap);
+        out->step = more;
+        t->cap = cap;
+    }
+    out->step[out->steps++] = *s;
+    out->seconds += s->step_s;
+    out->input_wait_s += s->wait_s;
+    out->compute_s += s->compute_s;
+    out->checkpoint_stall_s += s->stall_s;
+    if (out->steps == 1)
+        out->first_fill_s = s->wait_s;
+    return 0;
+}
+
+static int one_step(struct trainer *t)
+{
+    struct mr_step_hooks hooks = {.should_stop = stop_wanted, .ctx = t};
+    struct mr_step_outcome outcome;
+    struct mr_step_record s = {0};
+    double begin = now_s();
+    int r = input(t);
+    if (r <= 0)
+        return r;
+    double fed = now_s();
+    t->stall_ns = 0;
+    r = mr_accelerator_step(t->accelerator, t->batch, t->n_batches, t->out->steps + 1, &hooks,
+                            &outcome, t->err);
+    if (r)
+        return r;
+    double done = now_s();
+    if (!t->o->synthetic)
+        release(t);
+    s.step_s = done - begin;
+    s.wait_s = fed - begin;
+    s.stall_s = (double)t->stall_ns / 1e9;
+    s.compute_s = done - fed - s.stall_s;
+    s.loss = outcome.loss;
+    t->out->images += outcome.n_images;
+    t->epoch_images += outcome.n_images;
+    t->epoch_correct += outcome.n_correct;
+    r = record(t, &s);
+    if (r)
+        return r;
+    if (t->o->device.kind == MR_ON_CPU && !isfinite(s.loss))
+        return mr_fail(t->err, -EDOM,
+                       "the loss is not a number any more at step %llu: take a smaller --lr",
+                       (unsigned long long)t->out->steps);
+    tell(t, "training", s.loss,
+         outcome.n_images ? (double)outcome.n_correct / outcome.n_images : NAN);
+    return 1;
+}
+
+/* How many of the held-out images are recognised. */
+static int evaluate(struct trainer *t)
+{
+    const struct mr_train_opts *o = t->o;
+    struct mr_decoder_opts decode = o->decode;
+    struct mr_pipeline_opts p = {.engine = o->pipe.engine,
+                                 .threads = t->out->cores.map_workers,
+                                 .io_depth = o->pipe.io_depth,
+                                 .batch = o->pipe.batch,
+                                 .shuffle = MR_SHUFFLE_NONE,
+                                 .seed = o->pipe.seed,
+                                 .keep_last = 1,
+                                 .decode = &decode,
+                                 .max_file_bytes = o->pipe.max_file_bytes,
+                                 .max_error_share = o->pipe.max_error_share,
+                                 .should_stop = o->pipe.should_stop,
+                                 .should_stop_ctx = o->pipe.should_stop_ctx};
+    struct mr_pipeline *pipe;
+    struct mr_batch *b;
+    uint64_t n = 0, right = 0;
+    double begin = now_s();
+    decode.augment = MR_AUGMENT_NONE;
+    int r = mr_pipeline_open(o->held, &p, &pipe, t->err);
+    if (r)
+        return r;
+    while ((r = mr_pipeline_next(pipe, &b)) == 1) {
+        unsigned correct = 0;
+        int e = mr_accelerator_evaluate(t->accelerator, b, &correct, t->err);
+        n += b->n;
+        right += correct;
+        mr_batch_unref(b);
+        if (e) {
+            mr_pipeline_close(pipe);
+            return e;
+        }
+        tell(t, "evaluating", NAN, NAN);
+    }
+    if (r < 0)
+        mr_fail(t->err, r, "evaluation: %s", mr_pipeline_error(pipe));
+    mr_pipeline_close(pipe);
+    if (r < 0)
+        return r;
+    t->out->accuracy = n ? (double)right / (double)n : NAN;
+    t->out->eval_s += now_s() - begin;
+    return 0;
+}
+
+/* After a step: an epoch may be over.  1 = enough, 0 = go on, -errno. */
+static int after_step(struct trainer *t)
+{
+    struct mr_train_result *out = t->out;
+    int last = out->steps == t->total;
+    int epoch_over = t->steps_per_epoch && out->steps % t->steps_per_epoch == 0;
+    if ((epoch_over || last) && t->epoch_images) {
+        out->train_accuracy = (double)t->epoch_correct / (double)t->epoch_images;
+        t->epoch_images = t->epoch_correct = 0;
+    }
+    if (!t->o->held || (!epoch_over && !last))
+        return last;
+    int r = evaluate(t);
+    if (r)
+        return r;
+    if (t->o->until_accuracy > 0 && out->accuracy >= t->o->until_accuracy) {
+        out->reached = 1;
+        out->reached_s = now_s() - t->started_s;
+        return 1;
+    }
+    return last;
+}
+
+/* Accelerator utilization as MLPerf Storage defines it, with the harness's own cost taken off. */
+static double utilization(const struct trainer *t)
+{
+    const struct mr_train_result *r = t->out;
+    double busy = 0, total = 0;
+    for (uint64_t i = 1; i < r->steps; i++) {
+        busy += t->o->device.kind == MR_EMULATED
+                    ? mr_accelerator_spec_seconds(&t->o->device, t->o->pipe.batch)
+                    : r->step[i].compute_s;
+        total += r->step[i].step_s - r->harness_s;
+    }
+    return total > 0 ? fmin(busy / total, 1) : NAN;
+}
+
+int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, struct mr_error *err)
+{
+    struct trainer t = {.o = o, .out = out, .err = err};
+    *out = (struct mr_train_result){.accuracy = NAN, .train_accuracy = NAN, .au = NAN};
+    int r = set_up(&t), over = 0;
+    if (!r)
+        tell(&t, "filling", NAN, NAN);
+    t.started_s = now_s();
+    while (!r && !over) {
+        int did = stop_wanted(&t) ? -ECANCELED : one_step(&t);
+        r = did < 0 ? did : 0;
+        over = did == 0;
+        if (did == 1) {
+            int enough = after_step(&t);
+            r = enough < 0 ? enough : 0;
+            over = enough == 1;
+        }
+    }
+    out->partial = r == -ECANCELED;
+    out->au = utilization(&t);
+    release(&t);
+    if (t.pipe)
+        mr_pipeline_get_stats(t.pipe, &out->stats);
+    mr_pipeline_close(t.pipe);
+    mr_accelerator_close(t.accelerator);
+    free(t.batch);
+    free(t.synthetic.data);
+    free(t.synthetic.samples);
+    return r;
+}
+
+void mr_train_result_fini(struct mr_train_result *r)
+{
+    free(r->step);
+    r->step = NULL;
+}

@@ -1,0 +1,72 @@
+/* trainer.h - the mini-application: next batch, forward, backward, update, and the account of where
+ * the time of every step went. */
+#ifndef MR_TRAINER_H
+#define MR_TRAINER_H
+
+#include <millrace/pipeline.h>
+
+#include "accelerator.h"
+#include "cores.h"
+#include "json.h"
+
+struct mr_train_progress {
+    uint64_t step, steps;  /* done, of how many */
+    double loss, accuracy; /* of the last step's images; NaN when emulated */
+    double held_accuracy;  /* of the last evaluation, NaN before the first */
+    const char *what;      /* "filling", "training", "evaluating", "saving" */
+};
+
+struct mr_train_opts {
+    struct mr_dataset *data; /* borrows; NULL: synthetic, random pixels */
+    struct mr_dataset *held; /* borrows; evaluated after every epoch and at the end; NULL: never */
+    struct mr_pipeline_opts pipe; /* decode, threads, hold, epochs, batches are filled in */
+    struct mr_decoder_opts decode;
+    struct mr_accelerator_spec device;
+    unsigned n_classes;       /* 0: what the data say */
+    unsigned compute_threads; /* 0: mr_cores_divide decides, and for pipe.threads too */
+    unsigned epochs;
+    uint64_t steps; /* 0: all of the epochs */
+    int synthetic;  /* one batch, drawn once, again and again */
+    double learning_rate;
+    double until_accuracy; /* stop when an evaluation reaches it; 0 = never */
+    void (*progress)(void *ctx, const struct mr_train_progress *now);
+    void *progress_ctx;
+};
+
+struct mr_step_record {
+    double step_s; /* from asking for the batch to the end of the step */
+    double wait_s; /* for the batch */
+    double compute_s;
+    double stall_s; /* for a checkpoint */
+    double loss;
+};
+
+struct mr_train_result {
+    struct mr_cores cores;
+    uint64_t steps, images;
+    struct mr_step_record *step; /* [steps] */
+    double seconds;              /* all steps; evaluations left out */
+    double input_wait_s, compute_s, checkpoint_stall_s;
+    double first_fill_s;   /* of the wait, that for the very first batch */
+    double harness_s;      /* what the loop itself costs a step, from a trial without input */
+    double au;             /* accelerator utilization, first step left out, harness taken off */
+    double accuracy;       /* of the last evaluation; NaN */
+    double train_accuracy; /* over the last epoch's images as they were trained on; NaN */
+    double eval_s;
+    int reached;                    /* until_accuracy was */
+    double reached_s;               /* after so many seconds of training and evaluating */
+    int partial;                    /* stopped before all steps were through */
+    struct mr_pipeline_stats stats; /* of the input; zero when synthetic */
+    uint64_t state_bytes;
+};
+
+/* 0, -ECANCELED (the result holds what was done until then), or -errno with words in err.  The
+ * result must be freed in any case. */
+int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, struct mr_error *err);
+void mr_train_result_fini(struct mr_train_result *r);
+
+/* The fields of docs/json.md, "train", but for `storage` and `verdict`, which the caller adds. */
+struct mr_json *mr_train_result_json(const struct mr_train_opts *o,
+                                     const struct mr_train_result *r);
+
+#endif
