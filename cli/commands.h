@@ -11,5 +11,6 @@ int command_evict(const struct options *o);
 int command_generate(const struct options *o);
 int command_inspect(const struct options *o);
 int command_watch(const struct options *o);
+int command_train(const struct options *o);
 
 #endif

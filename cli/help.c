@@ -63,6 +63,10 @@ static const char *const examples[N_COMMANDS] = {
     [CMD_WATCH] = ("  millrace watch -- millrace bench --data photos --cold\n"
                    "  millrace watch --interval 100ms --csv io.csv --json io.json -- make\n"
                    "  millrace watch --device vda,sdb --duration 60s\n"),
+    [CMD_TRAIN] = ("  millrace train --data photos --eval 10% --epochs 10\n"
+                   "  millrace train --data photos --device emulated:0.2 --steps 50\n"
+                   "  millrace train --data photos --device emulated:resnet50-a100x4\n"
+                   "  millrace train --synthetic --steps 20\n"),
 };
 
 void help_command(FILE *to, enum command c)

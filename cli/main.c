@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "output.h"
 #include "terminal.h"
+#include "wait_policy.h"
 
 #include <string.h>
 
@@ -15,6 +16,8 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_GENERATE] = command_generate,
     [CMD_INSPECT] = command_inspect,
     [CMD_WATCH] = command_watch,
+    [CMD_BENCH] = command_bench,     [CMD_EVICT] = command_evict, [CMD_GENERATE] = command_generate,
+    [CMD_INSPECT] = command_inspect, [CMD_TRAIN] = command_train,
 };
 /* clang-format on */
 
@@ -34,9 +37,17 @@ static int about(const char *arg)
     return 0;
 }
 
+/* Commands that compute with oneDNN, whose idle threads must leave the cores to the pipeline. */
+static int computes(const char *command)
+{
+    return !strcmp(command, "train");
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
+    if (argc > 1 && computes(argv[1]))
+        mr_wait_policy_restart(argv); /* failing that, threads spin: slower, not wrong */
     output_begin();
     if (argc < 2) {
         help_overview(stderr);

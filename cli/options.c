@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define BASELINE (1u << CMD_BASELINE)
+#define DEFAULT_BATCH 64
+
 #define BENCH    (1u << CMD_BENCH)
 #define EVICT    (1u << CMD_EVICT)
 #define GENERATE (1u << CMD_GENERATE)
@@ -21,6 +23,9 @@
 #define INSPECT    (1u << CMD_INSPECT)
 #define WATCH      (1u << CMD_WATCH)
 #define EVERY      (~0u)
+#define TRAIN    (1u << CMD_TRAIN)
+#define INPUT    (BENCH | TRAIN) /* commands that feed from a data set */
+#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | TRAIN)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -78,6 +83,14 @@ const struct command_row command_table[N_COMMANDS] = {
          "KBytes, Merged, IOs are per second; Size in KB, Wait and SvcTim in ms, QLen requests "
          "under way, Util per cent.",
          0, -1, 1},
+    [CMD_TRAIN] =
+        {"train", "", "train, and say where the time of each step went",
+         "Trains the study's AlexNet on the CPU, or stands in for an accelerator that takes so "
+         "many "
+         "seconds a step, fed from a data set as bench is. Prints how long training waited for "
+         "input, and what limits it. With --synthetic the same batch is used again and again: the "
+         "upper bound.",
+         0, 0},
 };
 
 #define FIELD(name) offsetof(struct options, name)
@@ -123,7 +136,8 @@ const struct option_row option_table[] = {
      "reads under way at once in all, uring engine"},
     {"direct", NULL, NULL, INPUT, FIELD(direct), value_flag, NULL,
      "read around the page cache (O_DIRECT): for data larger than memory; nothing is left cached"},
-    {"batch", "N", "64", INPUT, FIELD(batch), value_positive, NULL, "samples in a batch"},
+    {"batch", "N", NULL, INPUT, FIELD(batch), value_positive, NULL,
+     "samples in a batch (default: 64, or what an emulated accelerator is known to take)"},
     {"batches", "N", NULL, BENCH, FIELD(batches), value_u64, NULL,
      "batches in a run (default: all of the epochs)"},
     {"prefetch", "N", "1", INPUT, FIELD(prefetch), value_unsigned, NULL,
@@ -181,6 +195,21 @@ const struct option_row option_table[] = {
      "tf: for TensorFlow's Saver and import_meta_graph; safetensors: for PyTorch and others"},
     {"packed", NULL, NULL, CHECKPOINT, FIELD(packed), value_flag, NULL,
      "tf: tensors without gaps, as TensorFlow writes them, instead of at multiples of 4096"},
+    {"device", "NAME", "cpu", TRAIN, FIELD(device), value_string, NULL,
+     "cpu: train for real; emulated:SECONDS or emulated:SECONDS+PER_IMAGE: wait that long a step, "
+     "without using a core; emulated:resnet50-v100, -a100 or -h100, with xN for N of them"},
+    {"steps", "N", NULL, TRAIN, FIELD(steps), value_u64, NULL,
+     "training steps (default: all of the epochs)"},
+    {"synthetic", NULL, NULL, TRAIN, FIELD(synthetic), value_flag, NULL,
+     "one batch in memory, used in every step; without --data or --list random pixels"},
+    {"lr", "RATE", "0.001", TRAIN, FIELD(learning_rate), value_rate, NULL, "Adam's learning rate"},
+    {"eval", "LIST or N%", NULL, TRAIN, FIELD(eval), value_string, NULL,
+     "after every epoch, test on this list, or on N% of the data set that are kept out of "
+     "training"},
+    {"until", "accuracy=X", NULL, TRAIN, FIELD(until), value_string, NULL,
+     "stop when the test reaches this share (0 to 1), and say how long it took; needs --eval"},
+    {"compute-threads", "N", NULL, TRAIN, FIELD(compute_threads), value_positive, NULL,
+     "threads that compute with --device cpu (default: one per core)"},
     {"json", "FILE", NULL, EVERY, FIELD(json), value_string, NULL,
      "write the result as JSON; '-' is standard output, and then nothing else goes there"},
     {"help", NULL, NULL, EVERY, FIELD(help), value_flag, NULL, "this text"},
@@ -368,5 +397,8 @@ int options_parse(int argc, char **argv, struct options *o)
             only_operands |= command_table[o->command].runs_command;
         }
     }
+    o->batch_given = o->batch != 0;
+    if (!o->batch)
+        o->batch = DEFAULT_BATCH;
     return r ? r : check_operands(o);
 }

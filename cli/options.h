@@ -18,6 +18,7 @@ enum command {
     CMD_GENERATE,
     CMD_INSPECT,
     CMD_WATCH,
+    CMD_TRAIN,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };
@@ -64,6 +65,7 @@ struct options {
     struct unsigned_list threads;
     unsigned io_depth, batch, prefetch;
     int direct;
+    int batch_given; /* and not the default */
     uint64_t batches;
     unsigned on_error;
     struct error_budget max_errors;
@@ -85,6 +87,12 @@ struct options {
     const char *drain, *to;
     unsigned format; /* 0 TensorFlow, 1 safetensors */
     int packed;
+    const char *device;
+    uint64_t steps;
+    int synthetic;
+    double learning_rate;
+    const char *eval, *until;
+    unsigned compute_threads;
     const char *json;
     int help;
     char **paths; /* operands */

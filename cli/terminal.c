@@ -18,7 +18,7 @@ static volatile sig_atomic_t interrupted;
 static uint64_t first_signal_ns; /* written by the handler only */
 
 static struct {
-    char what[64];
+    char key[96], what[96];
     uint64_t start_ns, drawn_ns;
     int shown;
 } bar;
@@ -66,20 +66,26 @@ static void draw(uint64_t done, uint64_t total, uint64_t now)
     bar.shown = 1;
 }
 
-void progress_show(const char *what, uint64_t done, uint64_t total)
+void progress_step(const char *key, const char *what, uint64_t done, uint64_t total)
 {
     if (!isatty(STDERR_FILENO))
         return;
     uint64_t now = mr_clock_ns();
-    if (strncmp(what, bar.what, sizeof bar.what - 1)) {
-        snprintf(bar.what, sizeof bar.what, "%s", what);
+    if (strncmp(key, bar.key, sizeof bar.key - 1)) {
+        snprintf(bar.key, sizeof bar.key, "%s", key);
         bar.start_ns = now;
         bar.drawn_ns = 0;
     }
     if (now - bar.drawn_ns < REDRAW_NS)
         return;
+    snprintf(bar.what, sizeof bar.what, "%s", what);
     bar.drawn_ns = now;
     draw(done, total, now);
+}
+
+void progress_show(const char *what, uint64_t done, uint64_t total)
+{
+    progress_step(what, what, done, total);
 }
 
 void progress_clear(void)
@@ -88,5 +94,5 @@ void progress_clear(void)
         fprintf(stderr, "\r\033[K");
     fflush(stderr);
     bar.shown = 0;
-    bar.what[0] = 0;
+    bar.key[0] = 0;
 }

@@ -12,6 +12,8 @@ int terminal_interrupted(void *unused);
 /* One line on standard error that is drawn over and over, with the time that is left; nothing
  * unless that is a terminal. */
 void progress_show(const char *what, uint64_t done, uint64_t total);
+/* The same with words that change while the work, known by its key, is one. */
+void progress_step(const char *key, const char *what, uint64_t done, uint64_t total);
 void progress_clear(void);
 
 #endif

@@ -184,6 +184,19 @@ int value_budget(const struct option_row *row, const char *text, void *field)
     return 0;
 }
 
+int value_rate(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    char *end;
+    if (*text < '0' || *text > '9')
+        return -1;
+    double v = strtod(text, &end);
+    if (*end || !(v > 0) || v > 1e6)
+        return -1;
+    *(double *)field = v;
+    return 0;
+}
+
 int value_choice(const struct option_row *row, const char *text, void *field)
 {
     unsigned at = 0;

@@ -20,6 +20,7 @@ value_parser value_shard;      /* struct shard_choice */
 value_parser value_budget;     /* struct error_budget */
 value_parser value_duration;   /* uint64_t: ns, from 10us, 1.5ms, 2s, 3m, 1h; not 0 */
 value_parser value_interval;   /* the same from 10 ms to 1 h: between two samples */
+value_parser value_rate;       /* double, above 0 and finite */
 value_parser value_image_size; /* struct image_size: 224 or 320x240 */
 
 #endif

@@ -1,0 +1,286 @@
+/* cmd_train.c - `millrace train`: the mini-application. */
+#include "commands.h"
+
+#include "cache_sweep.h"
+#include "errtext.h"
+#include "input.h"
+#include "output.h"
+#include "terminal.h"
+#include "trainer.h"
+#include "verdict.h"
+
+#include <millrace/store.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct job {
+    const struct options *o;
+    struct mr_train_opts t;
+    struct mr_dataset *data, *train, *held; /* all of it; what is trained on; what is tested on */
+    const char *path;
+    struct ledger_file ledger;
+    struct output out;
+};
+
+static void on_progress(void *ctx, const struct mr_train_progress *now)
+{
+    char what[96];
+    (void)ctx;
+    if (isfinite(now->held_accuracy))
+        snprintf(what, sizeof what, "%s, loss %.3f, test %.1f%%", now->what, now->loss,
+                 100 * now->held_accuracy);
+    else if (isfinite(now->loss))
+        snprintf(what, sizeof what, "%s, loss %.3f", now->what, now->loss);
+    else
+        snprintf(what, sizeof what, "%s", now->what);
+    progress_step(now->what, what, now->step, now->steps);
+}
+
+static int usage(const char *fmt, const char *value)
+{
+    fprintf(stderr, "millrace train: ");
+    fprintf(stderr, fmt, value);
+    fprintf(stderr, "\nTry 'millrace train --help'.\n");
+    return 2;
+}
+
+/* --eval: "10%" keeps a tenth out, anything else is a list or a folder. */
+static int open_held(struct job *j)
+{
+    const char *text = j->o->eval;
+    struct mr_error err = {0};
+    char *end;
+    j->train = mr_dataset_ref(j->data);
+    if (!text)
+        return 0;
+    double percent = strtod(text, &end);
+    if (!strcmp(end, "%")) {
+        if (!(percent > 0 && percent < 100))
+            return usage("--eval %s: a share lies between 0%% and 100%%", text);
+        mr_dataset_unref(j->train);
+        j->train = NULL;
+        if (mr_dataset_split(j->data, percent / 100, j->o->seed, &j->train, &j->held)) {
+            fprintf(stderr, "millrace train: no memory\n");
+            return 1;
+        }
+        if (!mr_dataset_size(j->held))
+            return usage("--eval %s of this data set is not a single image", text);
+        return 0;
+    }
+    if (mr_dataset_open(text, &j->held, &err)) {
+        fprintf(stderr, "millrace: --eval: %s\n", err.text);
+        return 1;
+    }
+    return 0;
+}
+
+static int parse_until(struct job *j)
+{
+    static const char prefix[] = "accuracy=";
+    const char *text = j->o->until;
+    char *end;
+    if (!text)
+        return 0;
+    if (strncmp(text, prefix, sizeof prefix - 1))
+        return usage("--until %s: it takes accuracy=X, with X between 0 and 1", text);
+    j->t.until_accuracy = strtod(text + sizeof prefix - 1, &end);
+    if (*end || !(j->t.until_accuracy > 0 && j->t.until_accuracy <= 1))
+        return usage("--until %s: it takes accuracy=X, with X between 0 and 1", text);
+    return j->o->eval ? 0 : usage("--until %s needs --eval", text);
+}
+
+/* What the options say, checked against each other. */
+static int understand(struct job *j)
+{
+    const struct options *o = j->o;
+    struct mr_error err = {0};
+    if (mr_accelerator_spec_parse(o->device, &j->t.device, &err))
+        return usage("--device: %s", err.text);
+    int emulated = j->t.device.kind == MR_EMULATED;
+    if (o->threads.n > 1)
+        return usage("--threads takes one number here, not %s", "a list");
+    if (emulated && (o->eval || o->until))
+        return usage("%s learns nothing, so there is nothing to --eval", o->device);
+    if (!emulated && (o->image_size.width != 224 || o->image_size.height != 224))
+        return usage("the network takes images of 224 x 224: --image-size%s", "");
+    if (!emulated && (o->dtype != MR_IMAGE_F32 || o->layout != MR_IMAGE_NHWC))
+        return usage("the network takes --dtype f32 --layout nhwc%s", "");
+    j->t.decode = input_decoder(o);
+    j->t.pipe = input_pipeline(o, o->threads.n ? o->threads.value[0] : 0);
+    j->t.pipe.batches = 0;
+    if (j->t.device.own_batch && !o->batch_given)
+        j->t.pipe.batch = j->t.device.own_batch;
+    j->t.epochs = o->epochs;
+    j->t.steps = o->steps;
+    j->t.synthetic = o->synthetic;
+    j->t.learning_rate = o->learning_rate;
+    j->t.compute_threads = o->compute_threads;
+    j->t.progress = on_progress;
+    return parse_until(j);
+}
+
+static int open_input(struct job *j)
+{
+    const struct options *o = j->o;
+    if (o->synthetic && !o->data && !o->list)
+        return o->eval ? usage("--eval needs a data set%s", "") : 0;
+    int status = input_open_data(o, &j->data, &j->path);
+    if (!status)
+        status = open_held(j);
+    j->t.data = j->train;
+    j->t.held = j->held;
+    /* The classes of the whole set, also those that only held-out images have. */
+    if (!status)
+        j->t.n_classes = mr_dataset_n_classes(j->data);
+    return status;
+}
+
+/* --cold, --warm, --drop-caches: 0, or an exit status after a message. */
+static int prepare_cache(struct job *j, const char **cold)
+{
+    const struct options *o = j->o;
+    struct mr_cache_sweep sweep = {0};
+    if (!j->data || !(o->cold || o->drop_caches))
+        return 0;
+    int r = mr_cache_sweep_data(&sweep, j->data, 1, terminal_interrupted, NULL);
+    if (r)
+        return r == -ECANCELED ? 130 : 1;
+    *cold = sweep.n_unproven ? "unproven" : o->drop_caches ? "data+metadata" : "data";
+    if (!o->drop_caches)
+        return 0;
+    r = mr_cache_drop_all();
+    if (r)
+        fprintf(stderr, "millrace train: cannot drop the system's caches: %s (needs root)\n",
+                mr_errno_text(r));
+    return r ? 1 : 0;
+}
+
+static void judge(const struct job *j, const struct mr_train_result *r, struct mr_verdict *out)
+{
+    const struct mr_pipeline_stats *s = &r->stats;
+    int uring = j->t.pipe.engine == MR_ENGINE_URING;
+    struct mr_verdict_input in = {
+        .seconds = r->seconds - r->first_fill_s,
+        .input_wait_s = r->input_wait_s - r->first_fill_s,
+        .steps = r->steps,
+        .samples = s->samples,
+        .bytes = s->delivered_bytes,
+        .workers = r->cores.map_workers,
+        .cores = r->cores.n,
+        .prefetch = j->t.pipe.prefetch == MR_NONE ? 0 : j->t.pipe.prefetch,
+        .depth = uring ? j->t.pipe.io_depth : r->cores.map_workers,
+        .read_s = s->read_s,
+        .map_s = s->decode_s + s->resize_s,
+        .reads_hold_workers = !uring,
+    };
+    mr_verdict_judge(&in, out);
+}
+
+static void print_heading(const struct job *j)
+{
+    if (j->train)
+        printf("%s: %llu images, %u classes; ", j->path,
+               (unsigned long long)mr_dataset_size(j->train), j->t.n_classes);
+    printf("%s, batch %u", j->t.device.name, j->t.pipe.batch);
+    if (j->t.device.n > 1)
+        printf(" x %u", j->t.device.n);
+    if (j->t.synthetic)
+        printf(", synthetic: one batch in memory\n");
+    else
+        printf(", prefetch %u\n", j->t.pipe.prefetch == MR_NONE ? 0 : j->t.pipe.prefetch);
+    fflush(stdout);
+}
+
+static void print_result(const struct job *j, const struct mr_train_result *r,
+                         const struct mr_verdict *v)
+{
+    double n = r->steps ? (double)r->steps : 1, total = r->seconds > 0 ? r->seconds : 1;
+    printf("%llu steps in %.2f s, %.0f images/s; %u map worker%s", (unsigned long long)r->steps,
+           r->seconds, (double)r->images / total, r->cores.map_workers,
+           r->cores.map_workers == 1 ? "" : "s");
+    if (r->cores.compute_threads)
+        printf(", %u compute thread%s on %u cores", r->cores.compute_threads,
+               r->cores.compute_threads == 1 ? "" : "s", r->cores.n);
+    printf("\n%-22s %10s %8s\n", "", "s a step", "share");
+    printf("%-22s %10.4f %7.1f%%\n", "waiting for input", r->input_wait_s / n,
+           100 * r->input_wait_s / total);
+    printf("%-22s %10.4f %7.1f%%\n", "computing", r->compute_s / n, 100 * r->compute_s / total);
+    printf("%-22s %10.4f %7.1f%%\n", "checkpoint stall", r->checkpoint_stall_s / n,
+           100 * r->checkpoint_stall_s / total);
+    if (isfinite(r->au))
+        printf("accelerator utilization %.1f%%, first step left out%s\n", 100 * r->au,
+               j->t.device.minimum_au > 0 ? r->au >= j->t.device.minimum_au
+                                                ? " (the benchmark asks for 90%: passed)"
+                                                : " (the benchmark asks for 90%: missed)"
+                                          : "");
+    if (j->t.device.kind == MR_ON_CPU && r->steps)
+        printf("loss %.4f -> %.4f\n", r->step[0].loss, r->step[r->steps - 1].loss);
+    if (isfinite(r->accuracy))
+        printf("accuracy on %llu held-out images: %.2f%%\n",
+               (unsigned long long)mr_dataset_size(j->held), 100 * r->accuracy);
+    if (r->reached)
+        printf("reached --until %s after %.1f s\n", j->o->until, r->reached_s);
+    if (r->stats.replaced)
+        printf("%llu bad images were replaced\n", (unsigned long long)r->stats.replaced);
+    if (j->train && !j->t.synthetic && r->steps)
+        printf("%s\n", v->text);
+    if (r->partial)
+        printf("stopped early: this is what was done until then\n");
+}
+
+static int report(struct job *j, const struct mr_train_result *r, const char *cold)
+{
+    struct mr_verdict verdict;
+    judge(j, r, &verdict);
+    if (!j->out.quiet)
+        print_result(j, r, &verdict);
+    struct mr_json *results = mr_json_array(), *one = mr_train_result_json(&j->t, r);
+    int fed = j->train && !j->t.synthetic;
+    mr_json_set(one, "storage", mr_json_null());
+    mr_json_set(one, "emulated", mr_json_bool(j->t.device.kind == MR_EMULATED));
+    mr_json_set(one, "cold", mr_json_string(cold));
+    mr_json_set(one, "verdict", fed ? mr_json_string(verdict.text) : mr_json_null());
+    mr_json_set(one, "limit", fed ? mr_json_string(mr_limit_name(verdict.limit)) : mr_json_null());
+    mr_json_set(one, "checkpoints", mr_json_array());
+    mr_json_append(results, one);
+    return output_json(&j->out, j->o, j->path, results);
+}
+
+int command_train(const struct options *o)
+{
+    struct job j = {.o = o, .out = {.fd = -1}};
+    struct mr_train_result result = {0};
+    struct mr_error err = {0};
+    const char *cold = NULL;
+    int status = understand(&j);
+    if (!status)
+        status = open_input(&j);
+    if (!status)
+        status = output_open(o, &j.out) || ledger_open(&j.ledger, o->ledger);
+    if (!status)
+        status = prepare_cache(&j, &cold);
+    if (!status) {
+        ledger_attach(&j.ledger, &j.t.pipe);
+        if (!j.out.quiet)
+            print_heading(&j);
+        int r = mr_train_run(&j.t, &result, &err);
+        progress_clear();
+        if (r && r != -ECANCELED)
+            fprintf(stderr, "millrace train: %s\n", err.text);
+        status = r == -ECANCELED ? 130 : r ? 1 : 0;
+        if (status != 1 && report(&j, &result, cold))
+            status = status ? status : 1;
+    }
+    if (ledger_close(&j.ledger) && !status)
+        status = 1;
+    mr_train_result_fini(&result);
+    mr_dataset_unref(j.held);
+    mr_dataset_unref(j.train);
+    mr_dataset_unref(j.data);
+    return status;
+}
