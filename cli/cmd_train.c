@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "cache_sweep.h"
+#include "device.h"
 #include "errtext.h"
 #include "input.h"
 #include "output.h"
@@ -23,6 +24,7 @@ struct job {
     struct mr_train_opts t;
     struct mr_dataset *data, *train, *held; /* all of it; what is trained on; what is tested on */
     const char *path;
+    struct mr_device *storage;
     struct ledger_file ledger;
     struct output out;
 };
@@ -99,13 +101,13 @@ static int understand(struct job *j)
 {
     const struct options *o = j->o;
     struct mr_error err = {0};
-    if (mr_accelerator_spec_parse(o->device, &j->t.device, &err))
+    if (mr_accelerator_spec_parse(o->accelerator, &j->t.device, &err))
         return usage("--device: %s", err.text);
     int emulated = j->t.device.kind == MR_EMULATED;
     if (o->threads.n > 1)
         return usage("--threads takes one number here, not %s", "a list");
     if (emulated && (o->eval || o->until))
-        return usage("%s learns nothing, so there is nothing to --eval", o->device);
+        return usage("%s learns nothing, so there is nothing to --eval", o->accelerator);
     if (!emulated && (o->image_size.width != 224 || o->image_size.height != 224))
         return usage("the network takes images of 224 x 224: --image-size%s", "");
     if (!emulated && (o->dtype != MR_IMAGE_F32 || o->layout != MR_IMAGE_NHWC))
@@ -130,6 +132,9 @@ static int open_input(struct job *j)
     if (o->synthetic && !o->data && !o->list)
         return o->eval ? usage("--eval needs a data set%s", "") : 0;
     int status = input_open_data(o, &j->data, &j->path);
+    if (!status)
+        status = input_open_storage(o, &j->storage);
+    j->t.pipe.storage = j->storage;
     if (!status)
         status = open_held(j);
     j->t.data = j->train;
@@ -178,11 +183,18 @@ static void judge(const struct job *j, const struct mr_train_result *r, struct m
         .map_s = s->decode_s + s->resize_s,
         .reads_hold_workers = !uring,
     };
+    if (j->storage && s->samples)
+        in.ceiling_bytes_per_s = mr_verdict_ceiling(
+            mr_device_profile_of(j->storage), (double)s->delivered_bytes / (double)s->samples);
     mr_verdict_judge(&in, out);
 }
 
 static void print_heading(const struct job *j)
 {
+    if (j->storage)
+        printf("EMULATED storage '%s', calibrated to: %s\n", mr_device_name(j->storage),
+               mr_device_calibrated(j->storage)[0] ? mr_device_calibrated(j->storage)
+                                                   : "(not said)");
     if (j->train)
         printf("%s: %llu images, %u classes; ", j->path,
                (unsigned long long)mr_dataset_size(j->train), j->t.n_classes);
@@ -241,8 +253,8 @@ static int report(struct job *j, const struct mr_train_result *r, const char *co
         print_result(j, r, &verdict);
     struct mr_json *results = mr_json_array(), *one = mr_train_result_json(&j->t, r);
     int fed = j->train && !j->t.synthetic;
-    mr_json_set(one, "storage", mr_json_null());
-    mr_json_set(one, "emulated", mr_json_bool(j->t.device.kind == MR_EMULATED));
+    mr_json_set(one, "storage", mr_json_string(j->storage ? mr_device_name(j->storage) : NULL));
+    mr_json_set(one, "emulated", mr_json_bool(j->storage || j->t.device.kind == MR_EMULATED));
     mr_json_set(one, "cold", mr_json_string(cold));
     mr_json_set(one, "verdict", fed ? mr_json_string(verdict.text) : mr_json_null());
     mr_json_set(one, "limit", fed ? mr_json_string(mr_limit_name(verdict.limit)) : mr_json_null());
@@ -279,6 +291,7 @@ int command_train(const struct options *o)
     if (ledger_close(&j.ledger) && !status)
         status = 1;
     mr_train_result_fini(&result);
+    mr_device_close(j.storage);
     mr_dataset_unref(j.held);
     mr_dataset_unref(j.train);
     mr_dataset_unref(j.data);

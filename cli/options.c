@@ -14,7 +14,7 @@
 #define GENERATE (1u << CMD_GENERATE)
 #define INSPECT  (1u << CMD_INSPECT)
 #define WATCH    (1u << CMD_WATCH)
-#define INPUT      BENCH /* commands that feed from a data set */
+#define INPUT    (BENCH | TRAIN) /* commands that feed from a data set */
 #define EVERY    (~0u)
 #define BENCH      (1u << CMD_BENCH)
 #define CHECKPOINT (1u << CMD_CHECKPOINT)
@@ -24,8 +24,6 @@
 #define WATCH      (1u << CMD_WATCH)
 #define EVERY      (~0u)
 #define TRAIN    (1u << CMD_TRAIN)
-#define INPUT    (BENCH | TRAIN) /* commands that feed from a data set */
-#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | TRAIN)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -195,7 +193,7 @@ const struct option_row option_table[] = {
      "tf: for TensorFlow's Saver and import_meta_graph; safetensors: for PyTorch and others"},
     {"packed", NULL, NULL, CHECKPOINT, FIELD(packed), value_flag, NULL,
      "tf: tensors without gaps, as TensorFlow writes them, instead of at multiples of 4096"},
-    {"device", "NAME", "cpu", TRAIN, FIELD(device), value_string, NULL,
+    {"device", "NAME", "cpu", TRAIN, FIELD(accelerator), value_string, NULL,
      "cpu: train for real; emulated:SECONDS or emulated:SECONDS+PER_IMAGE: wait that long a step, "
      "without using a core; emulated:resnet50-v100, -a100 or -h100, with xN for N of them"},
     {"steps", "N", NULL, TRAIN, FIELD(steps), value_u64, NULL,

@@ -17,8 +17,8 @@ enum command {
     CMD_EVICT,
     CMD_GENERATE,
     CMD_INSPECT,
-    CMD_WATCH,
     CMD_TRAIN,
+    CMD_WATCH,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };
@@ -87,7 +87,7 @@ struct options {
     const char *drain, *to;
     unsigned format; /* 0 TensorFlow, 1 safetensors */
     int packed;
-    const char *device;
+    const char *accelerator; /* --device of train */
     uint64_t steps;
     int synthetic;
     double learning_rate;

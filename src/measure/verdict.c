@@ -15,6 +15,9 @@
  * reads to process: whether it waits for them or for room shows in how long reads take. */
 #include "verdict.h"
 
+#include "device_profile.h"
+
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,6 +26,19 @@
 #define SATURATED  0.80 /* of the ceiling: bursts and gaps take the rest */
 #define MOSTLY     0.50 /* of the time of the workers */
 #define MANY_READS 8
+
+double mr_verdict_ceiling(const struct mr_device_profile *p, double file_bytes)
+{
+    double targets = p->targets ? (double)p->targets : 1;
+    double depth = p->queue_depth ? (double)p->queue_depth : 1;
+    double seek_s = (double)p->seek_ns / 1e9 / pow(depth, (double)p->seek_shrink / 1000);
+    double busy_s = seek_s + file_bytes * targets / (double)p->read_bytes_per_s;
+    double files_per_s = targets / busy_s;
+    if (p->metadata_parallel && p->metadata_ns)
+        files_per_s =
+            fmin(files_per_s, 1e9 * (double)p->metadata_parallel / (double)p->metadata_ns);
+    return files_per_s * file_bytes;
+}
 
 /* Shares of the workers' time. */
 struct witness {
@@ -124,12 +140,18 @@ static void put_into_words(const struct mr_verdict_input *in, const struct witne
             ceiling > 0 && mb < 0.9 * ceiling ? ", less than it could" : "");
         break;
     case MR_LIMIT_HAND_OVER:
-        say(out,
-            "Training waits for input %.1f%% of the time, but neither storage nor CPU is busy: "
-            "workers read %.0f%% and decode %.0f%% of the time. %s",
-            share, 100 * w->reading, 100 * w->mapping,
-            in->prefetch ? "A larger --prefetch or --batch would help."
-                         : "Training and input take turns: --prefetch 1 would help.");
+        if (!in->prefetch)
+            say(out,
+                "Training waits for input %.1f%% of the time because they take turns: a batch is "
+                "begun only when the one before it has been trained on. --prefetch 1 would hide "
+                "all of it.",
+                share);
+        else
+            say(out,
+                "Training waits for input %.1f%% of the time, but neither storage nor CPU is busy: "
+                "workers read %.0f%% and decode %.0f%% of the time. A larger --prefetch or --batch "
+                "would help.",
+                share, 100 * w->reading, 100 * w->mapping);
         break;
     }
 }

@@ -41,6 +41,11 @@ struct mr_verdict {
     char text[400];
 };
 
+struct mr_device_profile;
+/* What an emulated device can deliver at the most of files of this size, read one here and one
+ * there, in bytes/s. */
+double mr_verdict_ceiling(const struct mr_device_profile *p, double file_bytes);
+
 void mr_verdict_judge(const struct mr_verdict_input *in, struct mr_verdict *out);
 /* "none", "device", "read-depth", "decode-cpu", "hand-over" */
 const char *mr_limit_name(enum mr_limit limit);

@@ -5,7 +5,7 @@
 #include "clock.h"
 #include "errtext.h"
 #include "net.h"
-#include "train_state.h"
+#include "state_list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int evaluate(struct mr_accelerator *a, const struct mr_batch *batch, unsi
 static void close_it(struct mr_accelerator *a)
 {
     struct on_cpu *c = (struct on_cpu *)a;
-    mr_train_state_free(a->state, a->n_state);
+    mr_state_list_free(a->state, a->n_state);
     mr_net_close(c->net);
     free(c->labels);
     free(c);
@@ -110,7 +110,7 @@ int mr_cpu_open(const struct mr_accelerator_opts *o, struct mr_accelerator **out
     mr_alexnet_init(&c->network, &network);
     int r = c->labels ? mr_net_open(&c->network.spec, &net, &c->net, err)
                       : mr_fail(err, -ENOMEM, "no memory");
-    if (!r && mr_train_state_new(mr_net_params(c->net), &c->pub.state, &c->pub.n_state))
+    if (!r && mr_state_list_new(mr_net_params(c->net), &c->pub.state, &c->pub.n_state))
         r = mr_fail(err, -ENOMEM, "no memory");
     if (r) {
         close_it(&c->pub);

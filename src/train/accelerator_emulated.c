@@ -12,7 +12,7 @@
 #include "alexnet.h"
 #include "clock.h"
 #include "errtext.h"
-#include "train_state.h"
+#include "state_list.h"
 
 #include <errno.h>
 #include <math.h>
@@ -95,7 +95,7 @@ static int evaluate(struct mr_accelerator *a, const struct mr_batch *batch, unsi
 static void close_it(struct mr_accelerator *a)
 {
     struct emulated *e = (struct emulated *)a;
-    mr_train_state_free(a->state, a->n_state);
+    mr_state_list_free(a->state, a->n_state);
     mr_params_free(e->params);
     free(e);
 }
@@ -111,7 +111,7 @@ static int make_state(struct emulated *e, struct mr_error *err)
     int r = mr_params_new(&e->network.spec, &e->params, err);
     if (r)
         return r;
-    if (mr_train_state_new(e->params, &a->state, &a->n_state))
+    if (mr_state_list_new(e->params, &a->state, &a->n_state))
         return mr_fail(err, -ENOMEM, "no memory");
     for (unsigned t = 0; t < a->n_state; t++)
         memset(a->state[t].data, 0, a->state[t].bytes);

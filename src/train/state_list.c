@@ -1,19 +1,19 @@
-/* train_state.c - see train_state.h.  Names are TensorFlow's, so that its users find their way. */
-#include "train_state.h"
+/* state_list.c - see state_list.h.  Names are TensorFlow's, so that its users find their way. */
+#include "state_list.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void mr_train_state_free(struct mr_state_tensor *state, unsigned n)
+void mr_state_list_free(struct mr_state_tensor *state, unsigned n)
 {
     for (unsigned i = 0; state && i < n; i++)
         free((char *)state[i].name);
     free(state);
 }
 
-int mr_train_state_new(const struct mr_params *p, struct mr_state_tensor **out, unsigned *n)
+int mr_state_list_new(const struct mr_params *p, struct mr_state_tensor **out, unsigned *n)
 {
     static const char *const suffix[MR_STATE_PER_PARAM] = {"", "/Adam", "/Adam_1"};
     unsigned total = p->n_tensors * MR_STATE_PER_PARAM;
@@ -26,7 +26,7 @@ int mr_train_state_new(const struct mr_params *p, struct mr_state_tensor **out, 
         struct mr_state_tensor *to = &state[i];
         char *name;
         if (asprintf(&name, "%s%s", from->name, suffix[part]) < 0) {
-            mr_train_state_free(state, total);
+            mr_state_list_free(state, total);
             return -ENOMEM;
         }
         to->name = name;
