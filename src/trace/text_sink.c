@@ -1,0 +1,178 @@
+/* text_sink.c - see text_sink.h.
+ *
+ * Records are gathered in a buffer and go to the file when it is nearly full, or when the owner
+ * flushes.  A record may have up to LONGEST bytes; longer ones are cut out whole when they do not
+ * fit (names and paths are bounded, so it does not happen).
+ *
+ * After a failed write the file ends with a whole record if it can be cut (a pipe cannot).  Nothing
+ * is tried again: a file with a hole in its middle would tell a wrong story. */
+#include "text_sink.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFER  ((size_t)256 << 10)
+#define LONGEST ((size_t)64 << 10)
+
+int mr_text_sink_init(struct mr_text_sink *s, int fd)
+{
+    *s = (struct mr_text_sink){.fd = fd, .buf = malloc(BUFFER)};
+    return s->buf ? 0 : -ENOMEM;
+}
+
+static void give_up(struct mr_text_sink *s, int code, uint64_t whole_end)
+{
+    s->error = code;
+    s->at = whole_end;
+    if (ftruncate(s->fd, (off_t)whole_end)) {
+        /* Not a regular file: its reader sees a torn record, and the error is reported anyway. */
+    }
+}
+
+/* Where the last record within the first n bytes of the buffer ends; records end with a line. */
+static size_t whole_part(const struct mr_text_sink *s, size_t n)
+{
+    const char *end = n ? memrchr(s->buf, '\n', n) : NULL;
+    return end ? (size_t)(end - s->buf) + 1 : 0;
+}
+
+void mr_text_sink_flush(struct mr_text_sink *s)
+{
+    size_t done = 0, n = s->whole;
+    while (!s->error && done < n) {
+        ssize_t w = write(s->fd, s->buf + done, n - done);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            give_up(s, w < 0 ? -errno : -EIO, s->at + whole_part(s, done));
+        else
+            done += (size_t)w;
+    }
+    if (s->error) {
+        s->n_lost += s->n_pending;
+    } else {
+        s->at += n;
+        s->n_written += s->n_pending;
+    }
+    s->n_pending = 0;
+    memmove(s->buf, s->buf + n, s->len - n);
+    s->len -= n;
+    s->whole = 0;
+}
+
+int mr_text_sink_close(struct mr_text_sink *s)
+{
+    mr_text_sink_flush(s);
+    if (close(s->fd) && !s->error)
+        s->error = -errno;
+    free(s->buf);
+    s->buf = NULL;
+    s->fd = -1;
+    return s->error;
+}
+
+static void put(struct mr_text_sink *s, const char *p, size_t n)
+{
+    if (n > BUFFER - s->len)
+        n = BUFFER - s->len;
+    memcpy(s->buf + s->len, p, n);
+    s->len += n;
+}
+
+void mr_sink_text(struct mr_text_sink *s, const char *text)
+{
+    put(s, text, strlen(text));
+}
+
+void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits)
+{
+    char text[32], *p = text + sizeof text;
+    for (unsigned i = 0; i < digits; i++, v /= 10)
+        *--p = (char)('0' + v % 10);
+    if (digits)
+        *--p = '.';
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    put(s, p, (size_t)(text + sizeof text - p));
+}
+
+void mr_sink_u64(struct mr_text_sink *s, uint64_t v)
+{
+    mr_sink_decimal(s, v, 0);
+}
+
+void mr_sink_real(struct mr_text_sink *s, double v)
+{
+    char text[40];
+    int n = snprintf(text, sizeof text, "%.9g", isfinite(v) ? v : 0);
+    put(s, text, (size_t)n);
+}
+
+/* Bytes of the UTF-8 sequence at p, 0 when there is none. */
+static size_t sequence(const unsigned char *p)
+{
+    size_t n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+    uint32_t code = p[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    if ((n == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
+        (n == 4 && (code < 0x10000 || code > 0x10ffff)))
+        return 0;
+    return n;
+}
+
+void mr_sink_json_string(struct mr_text_sink *s, const char *text)
+{
+    put(s, "\"", 1);
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        char escape[8];
+        size_t n = 1;
+        if (*p == '"' || *p == '\\') {
+            put(s, "\\", 1);
+            put(s, (const char *)p, 1);
+        } else if (*p < 0x20) {
+            snprintf(escape, sizeof escape, "\\u%04x", *p);
+            put(s, escape, 6);
+        } else if (*p < 0x80) {
+            put(s, (const char *)p, 1);
+        } else if ((n = sequence(p))) {
+            put(s, (const char *)p, n);
+        } else {
+            put(s, "\xef\xbf\xbd", 3);
+            n = 1;
+        }
+        p += n;
+    }
+    put(s, "\"", 1);
+}
+
+void mr_sink_csv_part(struct mr_text_sink *s, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"')
+            put(s, "\"", 1);
+        /* A line is a record: a name with a line break in it must not make two of it. */
+        put(s, *text == '\n' || *text == '\r' ? "?" : text, 1);
+    }
+}
+
+void mr_sink_end_record(struct mr_text_sink *s, int counted)
+{
+    if (s->error || s->len == BUFFER) { /* nothing more can be written, or it does not fit */
+        s->len = s->whole;
+        s->n_lost += counted;
+        return;
+    }
+    s->whole = s->len;
+    s->n_pending += counted;
+    if (s->len > BUFFER - LONGEST)
+        mr_text_sink_flush(s);
+}
