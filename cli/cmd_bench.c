@@ -5,6 +5,7 @@
 #include "microbench.h"
 #include "output.h"
 #include "terminal.h"
+#include "tracing.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -18,6 +19,8 @@ struct sweep {
     unsigned threads;
     struct mr_decoder_opts decode;
     struct mr_device *storage;
+    struct mr_json *row[MAX_THREAD_SWEEP]; /* the results so far; borrowed */
+    unsigned n_rows;
 };
 
 static void on_progress(void *ctx, const struct mr_bench_progress *now)
@@ -106,7 +109,8 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
     if (!r || r == -ECANCELED) {
         if (s->at == 0)
             *base = result.per_s;
-        mr_json_append(results, mr_bench_result_json(&result));
+        s->row[s->n_rows] = mr_bench_result_json(&result);
+        mr_json_append(results, s->row[s->n_rows++]);
         if (!out->quiet) {
             print_row(&result, *base);
             if (s->at + 1 == s->n || r)
@@ -119,6 +123,17 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
     }
     mr_bench_result_fini(&result);
     return !r ? 0 : r == -ECANCELED ? 130 : 1;
+}
+
+/* End the trace and say in every result what became of it; exit status. */
+static int end_trace(struct sweep *s, int tracing)
+{
+    struct mr_trace_stats stats;
+    int status = tracing ? tracing_stop(&stats) : 0;
+    for (unsigned i = 0; i < s->n_rows; i++)
+        mr_json_set(s->row[i], "trace",
+                    tracing ? tracing_json(s->o->trace, &stats) : mr_json_null());
+    return status;
 }
 
 int command_bench(const struct options *o)
@@ -146,7 +161,9 @@ int command_bench(const struct options *o)
     struct output out = {.fd = -1};
     struct mr_json *results = mr_json_array();
     double base = 0;
-    status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger);
+    int trace_failed = 0;
+    status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger) || tracing_start(o, data);
+    int tracing = !status && o->trace;
     if (!status && !out.quiet)
         print_heading(o, path, data, s.storage);
     s.n = threads.n;
@@ -154,9 +171,11 @@ int command_bench(const struct options *o)
         s.threads = threads.value[s.at];
         status = measure(&s, data, &out, &base, results);
     }
+    if (end_trace(&s, tracing) && !status)
+        trace_failed = 1;
     int written = status == 0 || status == 130 ? output_json(&out, o, path, results)
                                                : (mr_json_free(results), 0);
-    if (ledger_close(&s.ledger) || written)
+    if (ledger_close(&s.ledger) || written || trace_failed)
         status = status ? status : 1;
     mr_dataset_unref(data);
     mr_device_close(s.storage);

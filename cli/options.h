@@ -69,7 +69,7 @@ struct options {
     uint64_t batches;
     unsigned on_error;
     struct error_budget max_errors;
-    const char *ledger;
+    const char *ledger, *trace;
     uint64_t max_file_bytes;
     const char *storage;
     int cold, warm, drop_caches;

@@ -92,8 +92,9 @@ MR_API int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, u
 /* Words for the last failure of run or probe; "" after a success. */
 MR_API const char *mr_decoder_error(const struct mr_decoder *d);
 
-/* Where the time of the last run went; the two add up to all of it. */
+/* Where the time of the last run went; the last two add up to all of it. */
 struct mr_decoder_times {
+    uint64_t begin_ns;  /* CLOCK_MONOTONIC when it began */
     uint64_t decode_ns; /* entropy decoding, inverse transform, inflate, headers */
     uint64_t resize_ns; /* resize, colour conversion, normalise, write */
 };

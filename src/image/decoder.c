@@ -136,6 +136,7 @@ int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t
         r = mr_jpeg_run(d->jpeg, &f);
     else if (r == MR_IMAGE_PNG)
         r = mr_png_run(d->png, &f);
+    d->times.begin_ns = begin_ns;
     d->times.resize_ns = d->resizer.spent_ns;
     d->times.decode_ns = mr_clock_ns() - begin_ns - d->times.resize_ns;
     return r;

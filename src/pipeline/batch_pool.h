@@ -21,11 +21,14 @@ struct mr_bad_note {
     char detail[80]; /* a decoder's words; "" when there are none */
 };
 
-/* What a sample took; written by its worker, added up by the consumer. */
+/* What a sample took and when; written by its worker, added up by the consumer. */
 struct mr_slot_cost {
     uint64_t file_bytes;
-    uint64_t read_ns; /* open to close */
+    uint64_t read_ns;           /* open to close, without an emulated device's lateness */
+    uint64_t read_at, read_end; /* the same by the clock: for the trace, where spans nest */
+    uint64_t map_at;            /* decoding or the map began, and took: */
     uint64_t decode_ns, resize_ns;
+    uint64_t map_ns; /* a callback; only while a trace is on */
 };
 
 /* Memory for a file that does not fit into its slot. */

@@ -41,6 +41,7 @@ int mr_decode_map_run(struct mr_decode_map *m, unsigned worker, const uint8_t *b
     struct mr_decoder_times times;
     int r = mr_decoder_run(m->decoder[worker], bytes, len, key, slot);
     mr_decoder_get_times(m->decoder[worker], &times);
+    cost->map_at = times.begin_ns;
     cost->decode_ns = times.decode_ns;
     cost->resize_ns = times.resize_ns;
     return r;

@@ -15,9 +15,13 @@
 #include "clock.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "sample_trace.h"
+
+#include <millrace/trace.h>
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -88,6 +92,8 @@ static void count_filled(struct mr_worker *w)
 void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len)
 {
     struct mr_work_batch *b = t->batch;
+    if (data && mr_trace_on())
+        mr_sample_trace(w->p, t);
     b->pub.samples[t->slot] = (struct mr_sample){.data = data,
                                                  .len = len,
                                                  .index = t->index,
@@ -131,6 +137,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
     struct mr_batch_pool *pool = p->pool;
     while (!claim_slot(w, t)) {
         int result = 1;
+        uint64_t idle_from = 0, idle_to = 0;
         count_filled(w);
         pthread_mutex_lock(&pool->mu);
         for (;;) {
@@ -151,12 +158,15 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 break;
             }
             p->n_idle++;
+            idle_from = idle_from ? idle_from : mr_trace_now();
             pthread_cond_wait(&pool->work, &pool->mu);
+            idle_to = mr_trace_now();
             p->n_idle--;
         }
         w->batch = p->open;
         w->chunk = p->fill_ns < QUICK_NS ? p->quick_chunk : 1;
         pthread_mutex_unlock(&pool->mu);
+        mr_idle_trace(idle_from, idle_to);
         if (result != 1)
             return result;
     }
@@ -179,7 +189,11 @@ int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *byt
         .label = mr_dataset_label(p->data, t->index),
         .worker = w->number,
     };
+    struct mr_slot_cost *cost = &b->cost[t->slot];
+    cost->map_at = mr_trace_now();
     int r = p->o.map(p->o.map_ctx, &in, slot);
+    if (cost->map_at)
+        cost->map_ns = mr_clock_ns() - cost->map_at;
     return r < 0 ? r : 0;
 }
 
@@ -201,6 +215,9 @@ static void *worker_main(void *arg)
     struct mr_worker *w = arg;
     struct mr_pipeline *p = w->p;
     struct mr_error err = {0};
+    char name[32];
+    snprintf(name, sizeof name, "worker %u", w->number);
+    mr_trace_thread_name(name);
     int r = p->engine->begin(w, &err);
     pthread_mutex_lock(&p->pool->mu);
     p->n_started++;
@@ -519,7 +536,9 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         pthread_mutex_unlock(&p->pool->mu);
         return r;
     }
-    count_batch(p, b, mr_clock_ns() - start);
+    uint64_t end = mr_clock_ns();
+    count_batch(p, b, end - start);
+    mr_wait_trace(&b->pub, start, end);
     p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
     *out = &b->pub;
     return 1;

@@ -82,6 +82,7 @@ struct mr_pipeline {
 struct mr_task {
     struct mr_work_batch *batch;
     unsigned slot, attempt;
+    unsigned lane;  /* of the trace: 0 = the worker's own line; else files under way overlap */
     uint64_t index; /* the sample that is tried now */
 };
 

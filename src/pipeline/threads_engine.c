@@ -101,10 +101,13 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
         return -ENOMEM;
     }
     *stage = "read";
+    struct mr_slot_cost *cost = &t->batch->cost[t->slot];
+    cost->read_at = start;
     code = p->o.storage ? fill_charged(w, fd, *data, *len, &start)
                         : mr_whole_file_fill(fd, p->o.direct, *data, *len);
-    t->batch->cost[t->slot].read_ns = mr_clock_ns() - r->late_ns - start;
-    t->batch->cost[t->slot].file_bytes = *len;
+    cost->read_end = mr_clock_ns();
+    cost->read_ns = cost->read_end - r->late_ns - start;
+    cost->file_bytes = *len;
     return code;
 }
 

@@ -28,9 +28,10 @@ struct flight { /* one file under way */
     struct mr_uring_op op;
     struct mr_task task;
     struct mr_buffer file; /* with a map */
-    uint64_t start_ns;
-    uint64_t due_ns;  /* when the emulated device delivers it */
-    uint64_t late_ns; /* how late the one before in this place was */
+    uint64_t asked_ns;     /* when it was begun, */
+    uint64_t start_ns;     /* or would have been, had the one before not been late */
+    uint64_t due_ns;       /* when the emulated device delivers it */
+    uint64_t late_ns;      /* how late the one before in this place was */
     struct flight *next_free;
     char path[PATH_MAX];
 };
@@ -124,7 +125,8 @@ static void take_off(struct mr_worker *w, struct flight *f)
     struct rings *r = w->engine;
     struct mr_pipeline *p = w->p;
     int code;
-    f->start_ns = mr_clock_ns() - f->late_ns;
+    f->asked_ns = mr_clock_ns();
+    f->start_ns = f->asked_ns - f->late_ns;
     f->late_ns = 0;
     f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
     while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
@@ -147,6 +149,7 @@ static int refill(struct mr_worker *w)
         if (claimed != 1)
             return claimed;
         r->free = f->next_free;
+        f->task.lane = (unsigned)(f - r->flight) + 1;
         take_off(w, f);
     }
     return 0;
@@ -172,6 +175,8 @@ static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
     uint8_t *data = f->op.buf;
     size_t len = f->op.size;
     struct mr_slot_cost *cost = &f->task.batch->cost[f->task.slot];
+    cost->read_at = f->asked_ns;
+    cost->read_end = now_ns + f->late_ns;
     cost->read_ns = now_ns - f->start_ns;
     cost->file_bytes = len;
     if (!p->pool->whole_files) {

@@ -17,6 +17,7 @@
 #include "repeat.h"
 
 #include <millrace/store.h>
+#include <millrace/trace.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,9 +174,11 @@ static int one_run(void *ctx, unsigned i)
     if (r)
         return r;
     int have_device = !mr_io_read_bytes(&device);
+    mr_trace_mark("run begins");
     uint64_t cpu = mr_clock_process_cpu_ns();
     r = draw_all(b, p, "running", i, NULL, &run->seconds);
     run->cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
+    mr_trace_mark("end of run");
     struct mr_pipeline_stats *s = &b->stats[i];
     mr_pipeline_get_stats(p, s);
     mr_pipeline_close(p);

@@ -1,0 +1,45 @@
+/* tracing.c - see tracing.h. */
+#include "tracing.h"
+
+static int file_of(void *ctx, uint32_t id, char *buf, size_t cap)
+{
+    return mr_dataset_path(ctx, id, buf, cap);
+}
+
+int tracing_start(const struct options *o, struct mr_dataset *data)
+{
+    struct mr_error err = {0};
+    if (!o->trace)
+        return 0;
+    struct mr_trace_opts opts = {
+        .path = o->trace, .rank = o->shard.rank, .file_of = file_of, .file_ctx = data};
+    if (!mr_trace_start(&opts, &err))
+        return 0;
+    fprintf(stderr, "millrace: --trace %s\n", err.text);
+    return 1;
+}
+
+int tracing_stop(struct mr_trace_stats *out)
+{
+    struct mr_error err = {0};
+    int r = mr_trace_stop(out, &err);
+    if (r)
+        fprintf(stderr, "millrace: --trace %s\n", err.text);
+    if (out->dropped)
+        fprintf(stderr,
+                "warning: the trace lacks %llu of %llu events: they came faster than they could be "
+                "written\n",
+                (unsigned long long)out->dropped,
+                (unsigned long long)(out->dropped + out->lost + out->events));
+    return r != 0;
+}
+
+struct mr_json *tracing_json(const char *path, const struct mr_trace_stats *s)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "file", mr_json_string(path));
+    mr_json_set(o, "events", mr_json_int((int64_t)s->events));
+    mr_json_set(o, "dropped", mr_json_int((int64_t)s->dropped));
+    mr_json_set(o, "lost", mr_json_int((int64_t)s->lost));
+    return o;
+}
