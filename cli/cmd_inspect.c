@@ -1,10 +1,12 @@
-/* cmd_inspect.c - `millrace inspect`: what a data set is. */
+/* cmd_inspect.c - `millrace inspect`: what a data set is; traces are inspect_trace.c's. */
 #include "commands.h"
 
 #include "errtext.h"
+#include "inspect_trace.h"
 #include "output.h"
 #include "survey.h"
 #include "terminal.h"
+#include "trace_log.h"
 
 #include <errno.h>
 
@@ -115,6 +117,8 @@ int command_inspect(const struct options *o)
     struct mr_dataset *d;
     struct mr_survey s;
     struct output out;
+    if (o->n_paths == 2 || mr_trace_recognise(o->paths[0]))
+        return inspect_traces(o);
     if (mr_dataset_open(o->paths[0], &d, &err)) {
         fprintf(stderr, "millrace inspect: %s\n", err.text);
         return 1;

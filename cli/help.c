@@ -67,6 +67,8 @@ static const char *const examples[N_COMMANDS] = {
                    "  millrace train --data photos --device emulated:0.2 --steps 50\n"
                    "  millrace train --data photos --device emulated:resnet50-a100x4\n"
                    "  millrace train --synthetic --steps 20\n"),
+    [CMD_INSPECT] = ("  millrace inspect photos --check\n"
+                     "  millrace inspect run.json pytorch.json\n"),
 };
 
 void help_command(FILE *to, enum command c)

@@ -89,6 +89,14 @@ const struct command_row command_table[N_COMMANDS] = {
          "input, and what limits it. With --synthetic the same batch is used again and again: the "
          "upper bound.",
          0, 0},
+    [CMD_INSPECT] =
+        {"inspect", "PATH [TRACE2]", "say what a data set or a trace is",
+         "Counts samples and classes of a folder or list, shows the distribution of "
+         "file sizes, formats and dimensions, how much of it is cached, and which "
+         "files cannot be used. Of a trace (--trace, or a Chrome trace of PyTorch or TensorFlow): "
+         "how long each phase took, what ran at the same time, the slowest files; two "
+         "traces are joined on one clock.",
+         1, 2},
 };
 
 #define FIELD(name) offsetof(struct options, name)

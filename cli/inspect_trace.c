@@ -1,0 +1,221 @@
+/* inspect_trace.c - `millrace inspect` of one trace, or of two on one clock. */
+#include "inspect_trace.h"
+
+#include "errtext.h"
+#include "output.h"
+#include "trace_summary.h"
+
+#include <errno.h>
+
+#define PHASES_TO_SHOW    20 /* of each trace */
+#define PHASES_TO_COMPARE 6
+#define STEPS_TO_SHOW     5
+#define MARKS_TO_SHOW     12
+
+static double ms(uint64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void warn(const struct mr_trace_log *log, const char *path)
+{
+    if (log->dropped)
+        printf("warning: %s: %llu events are missing, dropped while it was recorded\n", path,
+               (unsigned long long)log->dropped);
+    if (log->cut)
+        printf("warning: %s: the file ends early; this is what stands before that\n", path);
+    if (log->damaged_at)
+        printf("warning: %s: makes no sense from byte %llu on; this is what stands before that\n",
+               path, (unsigned long long)log->damaged_at);
+    if (log->n_unfinished)
+        printf("warning: %s: %llu spans have no end and are left out\n", path,
+               (unsigned long long)log->n_unfinished);
+    if (log->n_bad)
+        printf("warning: %s: %llu events make no sense and are left out\n", path,
+               (unsigned long long)log->n_bad);
+}
+
+static void print_head(const struct mr_trace_summary *s, char **path)
+{
+    for (unsigned i = 0; i < s->n_logs; i++) {
+        const struct mr_trace_log *log = s->log[i];
+        printf("%s: %s trace%s%s, %zu events of %u threads and lanes", path[i], log->format,
+               log->writer[0] ? " by " : "", log->writer, log->n, log->n_threads);
+        if (log->n_other)
+            printf(" (%llu of other kinds left out)", (unsigned long long)log->n_other);
+        printf("\n");
+        warn(log, path[i]);
+    }
+    if (s->n_logs == 2 && s->clock[0] == 'w')
+        printf("joined on the wall clock\n");
+    else if (s->n_logs == 2)
+        printf("joined by an assumption: one of them does not say when it was recorded, so both "
+               "begin together here\n");
+    printf("%.3f s from the first to the last event", (double)(s->end_ns - s->begin_ns) / 1e9);
+    if (s->after_end_ns >= 0)
+        printf(", %.3f s of it after the end of the last run", (double)s->after_end_ns / 1e9);
+    printf("\n");
+}
+
+static void print_phases(const struct mr_trace_summary *s)
+{
+    uint64_t all = (uint64_t)s->end_ns - (uint64_t)s->begin_ns;
+    size_t shown = 0, left_out = 0;
+    printf("\n%-28s %9s %12s %6s %12s %10s %10s %10s %9s\n", "phase", "count", "union ms", "share",
+           "sum ms", "p50 us", "p99 us", "max us", "MB/s");
+    for (size_t i = 0; i < s->n_phases; i++) {
+        const struct mr_phase_summary *p = &s->phase[i];
+        shown = i && s->phase[i - 1].source == p->source ? shown + 1 : 1;
+        if (shown > PHASES_TO_SHOW) {
+            left_out++;
+            continue;
+        }
+        printf("%s%-*.*s %9llu %12.3f %5.1f%% %12.3f %10.1f %10.1f %10.1f", p->source ? "2: " : "",
+               p->source ? 25 : 28, p->source ? 25 : 28, p->name, (unsigned long long)p->count,
+               ms(p->union_ns), share(p->union_ns, all), ms(p->sum_ns), (double)p->p50_ns / 1e3,
+               (double)p->p99_ns / 1e3, (double)p->max_ns / 1e3);
+        if (p->bytes && p->union_ns)
+            printf(" %9.1f", (double)p->bytes / ((double)p->union_ns / 1e9) / 1e6);
+        printf("\n");
+    }
+    if (left_out)
+        printf("and %zu more phases (--json lists them)\n", left_out);
+}
+
+static const char *short_name(const struct mr_phase_summary *p, char *buf, size_t cap)
+{
+    snprintf(buf, cap, "%s%s", p->source ? "2: " : "", p->name);
+    return buf;
+}
+
+/* How much of the row's union lies within the column's. */
+static void print_overlap(const struct mr_trace_summary *s)
+{
+    size_t chosen[2 * PHASES_TO_COMPARE], n = 0, of_trace = 0;
+    char name[32];
+    for (size_t i = 0; i < s->n_phases; i++) {
+        of_trace = i && s->phase[i - 1].source == s->phase[i].source ? of_trace + 1 : 1;
+        if (of_trace <= PHASES_TO_COMPARE && s->phase[i].union_ns)
+            chosen[n++] = i;
+    }
+    if (n < 2)
+        return;
+    printf("\n%-28s", "of this, during ->");
+    for (size_t i = 0; i < n; i++)
+        printf(" %10.10s", short_name(&s->phase[chosen[i]], name, sizeof name));
+    printf("\n");
+    for (size_t i = 0; i < n; i++) {
+        const struct mr_phase_summary *p = &s->phase[chosen[i]];
+        printf("%-28.28s", short_name(p, name, sizeof name));
+        for (size_t j = 0; j < n; j++)
+            if (i == j)
+                printf(" %10s", "-");
+            else
+                printf(" %9.1f%%", share(mr_summary_overlap(s, chosen[i], chosen[j]), p->union_ns));
+        printf("\n");
+    }
+}
+
+static void print_hidden(const struct mr_trace_summary *s)
+{
+    if (!s->n_steps)
+        return;
+    printf("\n%zu steps", s->n_all_steps);
+    if (s->compute < 0) {
+        printf("; no Train spans, so nothing to hide behind\n");
+        return;
+    }
+    const char *compute = s->phase[s->compute].name;
+    printf("; behind %s: %.1f%% of Read, %.1f%% of Load\n", compute,
+           share(s->read_hidden_ns, s->read_ns), share(s->load_hidden_ns, s->load_ns));
+    printf("%8s %8s %10s %8s %10s %8s %10s %10s\n", "epoch", "step", "Read ms", "hidden", "Load ms",
+           "hidden", "Wait ms", compute);
+    for (size_t i = 0; i < s->n_steps && i < STEPS_TO_SHOW; i++) {
+        const struct mr_step_summary *t = &s->step[i];
+        printf("%8lld %8lld %10.3f %7.1f%% %10.3f %7.1f%% %10.3f %10.3f\n",
+               t->epoch == MR_NONE ? -1ll : t->epoch, (long long)t->step, ms(t->read_ns),
+               share(t->read_hidden_ns, t->read_ns), ms(t->load_ns),
+               share(t->load_hidden_ns, t->load_ns), ms(t->wait_ns), ms(t->compute_ns));
+    }
+    if (s->n_all_steps > STEPS_TO_SHOW)
+        printf("and %zu more (--json lists them)\n", s->n_all_steps - STEPS_TO_SHOW);
+}
+
+static void print_files(const struct mr_trace_summary *s)
+{
+    char bytes[32];
+    if (s->n_slow)
+        printf("\nslowest reads\n");
+    for (unsigned i = 0; i < s->n_slow; i++) {
+        const struct mr_slow_file *f = &s->slow[i];
+        printf("  %10.1f us  %8s  ", (double)f->ns / 1e3,
+               f->bytes ? human_bytes((double)f->bytes, bytes, sizeof bytes) : "");
+        if (f->file)
+            printf("%s\n", f->file);
+        else if (f->id != MR_NONE)
+            printf("sample %u\n", f->id);
+        else
+            printf("(not named)\n");
+    }
+}
+
+static void print_marks(const struct mr_trace_summary *s)
+{
+    if (s->n_marks)
+        printf("\nmarks\n");
+    for (size_t i = 0; i < s->n_marks && i < MARKS_TO_SHOW; i++)
+        printf("  %10.3f s  %s%s\n", (double)s->mark[i].at_ns / 1e9, s->mark[i].source ? "2: " : "",
+               s->mark[i].name);
+    if (s->n_marks > MARKS_TO_SHOW)
+        printf("and %zu more (--json lists them)\n", s->n_marks - MARKS_TO_SHOW);
+}
+
+static int show(const struct options *o, const struct mr_trace_summary *s)
+{
+    struct output out;
+    if (output_open(o, &out))
+        return 1;
+    if (!out.quiet) {
+        print_head(s, o->paths);
+        print_phases(s);
+        print_overlap(s);
+        print_hidden(s);
+        print_files(s);
+        print_marks(s);
+    }
+    struct mr_json *results = mr_json_array(), *result = mr_trace_summary_json(s);
+    struct mr_json *paths = mr_json_array();
+    for (int i = 0; i < o->n_paths; i++)
+        mr_json_append(paths, mr_json_string(o->paths[i]));
+    mr_json_set(result, "path", mr_json_string(o->paths[0]));
+    mr_json_set(result, "paths", paths);
+    mr_json_append(results, result);
+    return output_json(&out, o, o->paths[0], results);
+}
+
+int inspect_traces(const struct options *o)
+{
+    struct mr_error err = {0};
+    struct mr_trace_log *log[2] = {NULL, NULL};
+    struct mr_trace_summary *s = NULL;
+    int r = 0;
+    for (int i = 0; !r && i < o->n_paths; i++)
+        r = mr_trace_log_read(o->paths[i], &log[i], &err);
+    if (!r) {
+        r = mr_trace_summarize((const struct mr_trace_log *const *)log, (unsigned)o->n_paths, &s);
+        if (r)
+            mr_fail(&err, r, "%s: %s", o->paths[0], mr_errno_text(r));
+    }
+    if (r)
+        fprintf(stderr, "millrace inspect: %s\n", err.text);
+    int status = r ? 1 : show(o, s);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log[0]);
+    mr_trace_log_free(log[1]);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* trace_summary.c - see trace_summary.h.
+ *
+ * Spans are sorted by trace and name; each group gives one phase.  A step's share: the union of the
+ * spans of a phase that carry its number, and what that has in common with the union of all
+ * compute. The batch of step k is read while step k - 1 (or an earlier one) is computed, so compute
+ * of any step counts: hidden is what cost the training no time.
+ *
+ * Two traces: when both know the wall clock, their times are on it already.  Otherwise nobody knows
+ * how they lie to each other; they are laid side by side so that both begin together, and the
+ * summary says so. */
+#include "trace_summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ref { /* an event of one of the logs */
+    const struct mr_log_event *e;
+    unsigned source;
+};
+
+struct work {
+    struct mr_trace_summary *s;
+    struct ref *span; /* [n] */
+    size_t n;
+    struct mr_interval *scratch; /* [n] */
+    uint64_t *took;              /* [n] */
+};
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct ref *x = a, *y = b;
+    int c = compare_u64(x->source, y->source);
+    return c ? c : compare_u64(x->e->name, y->e->name);
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct ref *x = a, *y = b;
+    int c = compare_u64(x->e->epoch, y->e->epoch);
+    return c ? c : compare_u64(x->e->step, y->e->step);
+}
+
+static int by_length(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return compare_u64(x, y);
+}
+
+static int by_union(const void *a, const void *b)
+{
+    const struct mr_phase_summary *x = a, *y = b;
+    int c = compare_u64(x->source, y->source);
+    return c                            ? c
+           : x->union_ns != y->union_ns ? -compare_u64(x->union_ns, y->union_ns)
+                                        : strcmp(x->name, y->name);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct mr_mark *x = a, *y = b;
+    return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/* Lengths and shifts of hostile times may exceed any integer: as far as it goes. */
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t r;
+    return !__builtin_add_overflow(a, b, &r) ? r : b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static uint64_t length(const struct mr_log_event *e)
+{
+    return (uint64_t)e->end_ns - (uint64_t)e->begin_ns;
+}
+
+static struct mr_interval place(const struct work *w, const struct ref *r)
+{
+    int64_t shift = w->s->shift_ns[r->source];
+    return (struct mr_interval){add(r->e->begin_ns, shift), add(r->e->end_ns, shift)};
+}
+
+/* ---- clock ---- */
+
+static void extent(const struct mr_trace_log *log, int64_t *begin, int64_t *end)
+{
+    *begin = INT64_MAX;
+    *end = INT64_MIN;
+    for (size_t i = 0; i < log->n; i++) {
+        *begin = log->event[i].begin_ns < *begin ? log->event[i].begin_ns : *begin;
+        *end = log->event[i].end_ns > *end ? log->event[i].end_ns : *end;
+    }
+    if (!log->n)
+        *begin = *end = 0;
+}
+
+static void set_clock(struct mr_trace_summary *s)
+{
+    int64_t begin[2] = {0}, end[2] = {0};
+    for (unsigned i = 0; i < s->n_logs; i++)
+        extent(s->log[i], &begin[i], &end[i]);
+    if (s->n_logs == 2) {
+        int known = s->log[0]->has_wall && s->log[1]->has_wall;
+        s->clock = known ? "wall clock" : "starts aligned";
+        if (!known)
+            s->shift_ns[1] = add(begin[0], begin[1] == INT64_MIN ? INT64_MAX : -begin[1]);
+    }
+    s->begin_ns = begin[0];
+    s->end_ns = end[0];
+    if (s->n_logs == 2 && s->log[1]->n) {
+        int64_t b = add(begin[1], s->shift_ns[1]), e = add(end[1], s->shift_ns[1]);
+        s->begin_ns = b < s->begin_ns || !s->log[0]->n ? b : s->begin_ns;
+        s->end_ns = e > s->end_ns || !s->log[0]->n ? e : s->end_ns;
+    }
+}
+
+/* ---- phases ---- */
+
+/* The union of n spans; *when is allocated and the caller's. */
+static int merge(struct work *w, const struct ref *span, size_t n, struct mr_interval **when,
+                 size_t *n_when)
+{
+    for (size_t i = 0; i < n; i++)
+        w->scratch[i] = place(w, &span[i]);
+    size_t kept = mr_intervals_merge(w->scratch, n);
+    *when = malloc((kept ? kept : 1) * sizeof **when);
+    if (!*when)
+        return -ENOMEM;
+    memcpy(*when, w->scratch, kept * sizeof **when);
+    *n_when = kept;
+    return 0;
+}
+
+static int add_phase(struct work *w, const struct ref *span, size_t n)
+{
+    struct mr_trace_summary *s = w->s;
+    struct mr_phase_summary *p = &s->phase[s->n_phases];
+    *p = (struct mr_phase_summary){
+        .name = mr_log_string(s->log[span->source], span->e->name),
+        .source = span->source,
+        .count = n,
+    };
+    for (size_t i = 0; i < n; i++) {
+        w->took[i] = length(span[i].e);
+        p->sum_ns += w->took[i];
+        p->bytes += span[i].e->bytes;
+    }
+    qsort(w->took, n, sizeof *w->took, by_length);
+    p->p50_ns = w->took[(n - 1) / 2];
+    p->p99_ns = w->took[(size_t)((double)(n - 1) * 0.99)];
+    p->max_ns = w->took[n - 1];
+    if (merge(w, span, n, &p->when, &p->n_when))
+        return -ENOMEM;
+    p->union_ns = mr_intervals_length(p->when, p->n_when);
+    s->n_phases++;
+    return 0;
+}
+
+static int add_phases(struct work *w)
+{
+    struct mr_trace_summary *s = w->s;
+    size_t n_groups = 0;
+    qsort(w->span, w->n, sizeof *w->span, by_name);
+    for (size_t i = 0; i < w->n; i++)
+        n_groups += !i || by_name(&w->span[i - 1], &w->span[i]);
+    s->phase = calloc(n_groups ? n_groups : 1, sizeof *s->phase);
+    int r = s->phase ? 0 : -ENOMEM;
+    for (size_t from = 0, to; !r && from < w->n; from = to) {
+        for (to = from + 1; to < w->n && !by_name(&w->span[from], &w->span[to]); to++)
+            ;
+        r = add_phase(w, &w->span[from], to - from);
+    }
+    qsort(s->phase, s->n_phases, sizeof *s->phase, by_union);
+    s->compute = -1;
+    for (size_t i = s->n_phases; i-- > 0;)
+        if (!strcmp(s->phase[i].name, "Train") ||
+            (s->compute < 0 && !strcmp(s->phase[i].name, "ProfilerStep")))
+            s->compute = (int)i;
+    return r;
+}
+
+int mr_summary_is_compared(const struct mr_trace_summary *s, size_t phase)
+{
+    size_t first = phase; /* of its trace */
+    while (first > 0 && s->phase[first - 1].source == s->phase[phase].source)
+        first--;
+    return phase - first < MR_SUMMARY_OVERLAP;
+}
+
+uint64_t mr_summary_overlap(const struct mr_trace_summary *s, size_t a, size_t b)
+{
+    return mr_intervals_overlap(s->phase[a].when, s->phase[a].n_when, s->phase[b].when,
+                                s->phase[b].n_when);
+}
+
+/* ---- steps ---- */
+
+enum part { PART_READ, PART_LOAD, PART_WAIT, PART_COMPUTE, N_PARTS, PART_NONE };
+
+static enum part part_of(const struct work *w, const struct ref *r)
+{
+    const struct mr_trace_summary *s = w->s;
+    const char *name = mr_log_string(s->log[r->source], r->e->name);
+    if (s->compute >= 0 && !strcmp(name, s->phase[s->compute].name))
+        return PART_COMPUTE;
+    return !strcmp(name, "Read")   ? PART_READ
+           : !strcmp(name, "Load") ? PART_LOAD
+           : !strcmp(name, "Wait") ? PART_WAIT
+                                   : PART_NONE;
+}
+
+static void add_step(struct work *w, const struct ref *span, size_t n)
+{
+    struct mr_trace_summary *s = w->s;
+    struct mr_step_summary step = {.epoch = span->e->epoch, .step = span->e->step};
+    uint64_t *whole[N_PARTS] = {&step.read_ns, &step.load_ns, &step.wait_ns, &step.compute_ns};
+    uint64_t *hidden[N_PARTS] = {&step.read_hidden_ns, &step.load_hidden_ns};
+    for (unsigned part = 0; part < N_PARTS; part++) {
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (part_of(w, &span[i]) == part)
+                w->scratch[kept++] = place(w, &span[i]);
+        kept = mr_intervals_merge(w->scratch, kept);
+        *whole[part] = mr_intervals_length(w->scratch, kept);
+        if (hidden[part] && s->compute >= 0)
+            *hidden[part] = mr_intervals_overlap(w->scratch, kept, s->phase[s->compute].when,
+                                                 s->phase[s->compute].n_when);
+    }
+    s->read_ns += step.read_ns;
+    s->load_ns += step.load_ns;
+    s->read_hidden_ns += step.read_hidden_ns;
+    s->load_hidden_ns += step.load_hidden_ns;
+    s->n_all_steps++;
+    if (s->n_steps < MR_SUMMARY_STEPS)
+        s->step[s->n_steps++] = step;
+}
+
+static int add_steps(struct work *w)
+{
+    struct mr_trace_summary *s = w->s;
+    size_t kept = 0, n_steps = 0;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->span[i].source == 0 && w->span[i].e->step != MR_NONE &&
+            part_of(w, &w->span[i]) != PART_NONE)
+            w->span[kept++] = w->span[i];
+    qsort(w->span, kept, sizeof *w->span, by_step);
+    for (size_t i = 0; i < kept && n_steps < MR_SUMMARY_STEPS; i++)
+        n_steps += !i || by_step(&w->span[i - 1], &w->span[i]);
+    s->step = calloc(n_steps ? n_steps : 1, sizeof *s->step);
+    if (!s->step)
+        return -ENOMEM;
+    for (size_t from = 0, to; from < kept; from = to) {
+        for (to = from + 1; to < kept && !by_step(&w->span[from], &w->span[to]); to++)
+            ;
+        add_step(w, &w->span[from], to - from);
+    }
+    return 0;
+}
+
+/* ---- files and marks ---- */
+
+static void add_slow(struct mr_trace_summary *s, const struct mr_trace_log *log,
+                     const struct mr_log_event *e)
+{
+    struct mr_slow_file f = {
+        mr_log_string(log, e->file), e->id, e->epoch, e->step, length(e), e->bytes};
+    unsigned at = s->n_slow, same = 0;
+    /* A file that is there already keeps its slowest read only. */
+    while (same < s->n_slow && (e->id == MR_NONE || s->slow[same].id != e->id))
+        same++;
+    if (same < s->n_slow) {
+        if (s->slow[same].ns >= f.ns)
+            return;
+        s->n_slow--;
+        memmove(&s->slow[same], &s->slow[same + 1], (s->n_slow - same) * sizeof *s->slow);
+        at = s->n_slow;
+    }
+    while (at > 0 && s->slow[at - 1].ns < f.ns)
+        at--;
+    if (at == MR_SUMMARY_SLOW)
+        return;
+    s->n_slow += s->n_slow < MR_SUMMARY_SLOW;
+    memmove(&s->slow[at + 1], &s->slow[at], (s->n_slow - at - 1) * sizeof *s->slow);
+    s->slow[at] = f;
+}
+
+/* Marks of all traces, and the slowest reads of the first. */
+static int add_points(struct mr_trace_summary *s)
+{
+    s->mark = calloc(MR_SUMMARY_MARKS, sizeof *s->mark);
+    if (!s->mark)
+        return -ENOMEM;
+    s->after_end_ns = -1;
+    for (unsigned k = 0; k < s->n_logs; k++) {
+        const struct mr_trace_log *log = s->log[k];
+        for (size_t i = 0; i < log->n; i++) {
+            const struct mr_log_event *e = &log->event[i];
+            const char *name = mr_log_string(log, e->name);
+            int64_t at = add(e->begin_ns, s->shift_ns[k]);
+            if (e->kind == MR_EVENT_SPAN && k == 0 && !strcmp(name, "Read"))
+                add_slow(s, log, e);
+            if (e->kind != MR_EVENT_MARK)
+                continue;
+            if (!strcmp(name, "end of run")) {
+                int64_t after = (int64_t)((uint64_t)s->end_ns - (uint64_t)at);
+                if (s->after_end_ns < 0 || after < s->after_end_ns)
+                    s->after_end_ns = after > 0 ? after : 0;
+            }
+            if (s->n_marks < MR_SUMMARY_MARKS)
+                s->mark[s->n_marks++] =
+                    (struct mr_mark){name, k, (int64_t)((uint64_t)at - (uint64_t)s->begin_ns)};
+        }
+    }
+    qsort(s->mark, s->n_marks, sizeof *s->mark, by_time);
+    return 0;
+}
+
+static int gather(struct work *w)
+{
+    const struct mr_trace_summary *s = w->s;
+    size_t n = 0;
+    for (unsigned k = 0; k < s->n_logs; k++)
+        n += s->log[k]->n;
+    n = n ? n : 1;
+    w->span = calloc(n, sizeof *w->span);
+    w->scratch = calloc(n, sizeof *w->scratch);
+    w->took = calloc(n, sizeof *w->took);
+    if (!w->span || !w->scratch || !w->took)
+        return -ENOMEM;
+    for (unsigned k = 0; k < s->n_logs; k++)
+        for (size_t i = 0; i < s->log[k]->n; i++)
+            if (s->log[k]->event[i].kind == MR_EVENT_SPAN)
+                w->span[w->n++] = (struct ref){&s->log[k]->event[i], k};
+    return 0;
+}
+
+int mr_trace_summarize(const struct mr_trace_log *const *log, unsigned n,
+                       struct mr_trace_summary **out)
+{
+    struct work w = {.s = calloc(1, sizeof *w.s)};
+    if (!w.s)
+        return -ENOMEM;
+    w.s->n_logs = n;
+    for (unsigned i = 0; i < n; i++)
+        w.s->log[i] = log[i];
+    set_clock(w.s);
+    int r = gather(&w);
+    if (!r)
+        r = add_phases(&w);
+    if (!r)
+        r = add_steps(&w);
+    if (!r)
+        r = add_points(w.s);
+    free(w.span);
+    free(w.scratch);
+    free(w.took);
+    if (r)
+        mr_trace_summary_free(w.s);
+    else
+        *out = w.s;
+    return r;
+}
+
+void mr_trace_summary_free(struct mr_trace_summary *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; s->phase && i < s->n_phases; i++)
+        free(s->phase[i].when);
+    free(s->phase);
+    free(s->step);
+    free(s->mark);
+    free(s);
+}

@@ -1,0 +1,79 @@
+/* trace_summary.h - what a trace says: phases, what hides behind what, slow files, marks.
+ *
+ * One trace, or two on one clock.  Of a phase: how often, the length of the union of its spans,
+ * their sum, and bytes / union. */
+#ifndef MR_TRACE_SUMMARY_H
+#define MR_TRACE_SUMMARY_H
+
+#include "intervals.h"
+#include "json.h"
+#include "trace_log.h"
+
+#define MR_SUMMARY_SLOW    10    /* files */
+#define MR_SUMMARY_OVERLAP 10    /* phases of each trace that are compared with one another */
+#define MR_SUMMARY_STEPS   10000 /* steps that are listed */
+#define MR_SUMMARY_MARKS   1000
+
+struct mr_phase_summary {
+    const char *name; /* borrowed from the log */
+    unsigned source;  /* which trace: 0 or 1 */
+    uint64_t count, bytes;
+    uint64_t union_ns, sum_ns, p50_ns, p99_ns, max_ns;
+    struct mr_interval *when; /* [n_when] the union */
+    size_t n_when;
+};
+
+struct mr_step_summary { /* of trace 0 */
+    uint32_t epoch, step;
+    uint64_t read_ns, load_ns;               /* unions of this step's spans, */
+    uint64_t read_hidden_ns, load_hidden_ns; /* and what of them lies within compute, of any step */
+    uint64_t wait_ns, compute_ns;
+};
+
+struct mr_slow_file {
+    const char *file; /* NULL: not named */
+    uint32_t id, epoch, step;
+    uint64_t ns, bytes;
+};
+
+struct mr_mark {
+    const char *name;
+    unsigned source;
+    int64_t at_ns; /* since the beginning */
+};
+
+struct mr_trace_summary {
+    const struct mr_trace_log *log[2];
+    unsigned n_logs;
+    int64_t begin_ns, end_ns; /* of everything, on the common clock */
+    int64_t shift_ns[2];      /* added to a trace's times */
+    const char *clock;        /* two traces: "wall clock", or "starts aligned" when one has none */
+
+    struct mr_phase_summary *phase; /* [n_phases] longest union first, trace 0 before 1 */
+    size_t n_phases;
+    int compute; /* the phase behind which others hide: Train or PyTorch's ProfilerStep; -1: none */
+
+    struct mr_step_summary *step; /* [n_steps] in order, at most MR_SUMMARY_STEPS */
+    size_t n_steps, n_all_steps;
+    uint64_t read_ns, read_hidden_ns, load_ns, load_hidden_ns; /* over all steps together */
+
+    struct mr_slow_file slow[MR_SUMMARY_SLOW]; /* slowest first */
+    unsigned n_slow;
+    struct mr_mark *mark; /* [n_marks] in order */
+    size_t n_marks;
+    int64_t after_end_ns; /* from the last mark "end of run" to the last event; -1: no such mark */
+};
+
+/* Borrows the logs.  0 or -ENOMEM. */
+int mr_trace_summarize(const struct mr_trace_log *const *log, unsigned n,
+                       struct mr_trace_summary **out);
+void mr_trace_summary_free(struct mr_trace_summary *s);
+
+/* Phases of trace `source` that are compared with others. */
+int mr_summary_is_compared(const struct mr_trace_summary *s, size_t phase);
+uint64_t mr_summary_overlap(const struct mr_trace_summary *s, size_t a, size_t b);
+
+/* The fields of docs/json.md, "inspect" of a trace. */
+struct mr_json *mr_trace_summary_json(const struct mr_trace_summary *s);
+
+#endif
