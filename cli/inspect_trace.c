@@ -96,13 +96,9 @@ static const char *short_name(const struct mr_phase_summary *p, char *buf, size_
 /* How much of the row's union lies within the column's. */
 static void print_overlap(const struct mr_trace_summary *s)
 {
-    size_t chosen[2 * PHASES_TO_COMPARE], n = 0, of_trace = 0;
+    size_t chosen[2 * PHASES_TO_COMPARE];
+    size_t n = mr_summary_longest(s, PHASES_TO_COMPARE, chosen);
     char name[32];
-    for (size_t i = 0; i < s->n_phases; i++) {
-        of_trace = i && s->phase[i - 1].source == s->phase[i].source ? of_trace + 1 : 1;
-        if (of_trace <= PHASES_TO_COMPARE && s->phase[i].union_ns)
-            chosen[n++] = i;
-    }
     if (n < 2)
         return;
     printf("\n%-28s", "of this, during ->");

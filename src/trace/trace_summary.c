@@ -184,12 +184,15 @@ static int add_phases(struct work *w)
     return r;
 }
 
-int mr_summary_is_compared(const struct mr_trace_summary *s, size_t phase)
+size_t mr_summary_longest(const struct mr_trace_summary *s, size_t per_trace, size_t *out)
 {
-    size_t first = phase; /* of its trace */
-    while (first > 0 && s->phase[first - 1].source == s->phase[phase].source)
-        first--;
-    return phase - first < MR_SUMMARY_OVERLAP;
+    size_t n = 0, of_trace = 0;
+    for (size_t i = 0; i < s->n_phases; i++) {
+        of_trace = i && s->phase[i - 1].source == s->phase[i].source ? of_trace + 1 : 1;
+        if (of_trace <= per_trace && s->phase[i].union_ns)
+            out[n++] = i;
+    }
+    return n;
 }
 
 uint64_t mr_summary_overlap(const struct mr_trace_summary *s, size_t a, size_t b)

@@ -69,8 +69,10 @@ int mr_trace_summarize(const struct mr_trace_log *const *log, unsigned n,
                        struct mr_trace_summary **out);
 void mr_trace_summary_free(struct mr_trace_summary *s);
 
-/* Phases of trace `source` that are compared with others. */
-int mr_summary_is_compared(const struct mr_trace_summary *s, size_t phase);
+/* The longest phases, up to `per_trace` (at most MR_SUMMARY_OVERLAP) of each trace: their number.
+ */
+size_t mr_summary_longest(const struct mr_trace_summary *s, size_t per_trace, size_t *out);
+/* How long two were under way at once. */
 uint64_t mr_summary_overlap(const struct mr_trace_summary *s, size_t a, size_t b);
 
 /* The fields of docs/json.md, "inspect" of a trace. */

@@ -55,16 +55,17 @@ static struct mr_json *phase_json(const struct mr_phase_summary *p)
 static struct mr_json *overlap_json(const struct mr_trace_summary *s)
 {
     struct mr_json *list = mr_json_array();
-    for (size_t a = 0; a < s->n_phases; a++)
-        for (size_t b = a + 1; b < s->n_phases; b++) {
-            if (!mr_summary_is_compared(s, a) || !mr_summary_is_compared(s, b))
-                continue;
+    size_t chosen[2 * MR_SUMMARY_OVERLAP];
+    size_t n = mr_summary_longest(s, MR_SUMMARY_OVERLAP, chosen);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            const struct mr_phase_summary *a = &s->phase[chosen[i]], *b = &s->phase[chosen[j]];
             struct mr_json *o = mr_json_object();
-            mr_json_set(o, "a", mr_json_string(s->phase[a].name));
-            mr_json_set(o, "a_trace", mr_json_int(s->phase[a].source));
-            mr_json_set(o, "b", mr_json_string(s->phase[b].name));
-            mr_json_set(o, "b_trace", mr_json_int(s->phase[b].source));
-            mr_json_set(o, "overlap_s", seconds(mr_summary_overlap(s, a, b)));
+            mr_json_set(o, "a", mr_json_string(a->name));
+            mr_json_set(o, "a_trace", mr_json_int(a->source));
+            mr_json_set(o, "b", mr_json_string(b->name));
+            mr_json_set(o, "b_trace", mr_json_int(b->source));
+            mr_json_set(o, "overlap_s", seconds(mr_summary_overlap(s, chosen[i], chosen[j])));
             mr_json_append(list, o);
         }
     return list;

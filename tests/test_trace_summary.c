@@ -1,0 +1,222 @@
+/* test_trace_summary.c - what hides behind what, computed by hand and by brute force. */
+#include "unit.h"
+
+#include "draw.h"
+#include "trace_summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mr_trace_log *parse(const char *text)
+{
+    struct mr_error err = {0};
+    struct mr_trace_log *log = NULL;
+    if (mr_trace_log_parse(text, strlen(text), "test", &log, &err))
+        fail_msg("%s", err.text);
+    return log;
+}
+
+static struct mr_trace_summary *sum_up(struct mr_trace_log *a, struct mr_trace_log *b)
+{
+    const struct mr_trace_log *log[2] = {a, b};
+    struct mr_trace_summary *s = NULL;
+    assert_int_equal(mr_trace_summarize(log, b ? 2 : 1, &s), 0);
+    return s;
+}
+
+static const struct mr_phase_summary *phase(const struct mr_trace_summary *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_phases; i++)
+        if (!strcmp(s->phase[i].name, name))
+            return &s->phase[i];
+    fail_msg("no phase %s", name);
+    return NULL;
+}
+
+/* us:     0    10   20   30   40   50   60   70
+ * Read 0  |=========|                               two reads that overlap: 0-15, 5-20
+ * Read 1            |=======|                       20-35
+ * Train 0           |=========|                     20-40
+ * Train 1                     |=========|           40-60
+ * Wait 0  |=========|
+ * Drain                                 |====|      60-70, after the end of the run at 60 */
+static const char small[] =
+    "[{\"ph\":\"X\",\"name\":\"Read\",\"ts\":0,\"dur\":15,\"args\":{\"epoch\":0,\"step\":0,\"id\":"
+    "1,"
+    "\"bytes\":1000,\"file\":\"one\"}},"
+    "{\"ph\":\"X\",\"name\":\"Read\",\"ts\":5,\"dur\":15,\"args\":{\"epoch\":0,\"step\":0,\"id\":2,"
+    "\"bytes\":2000}},"
+    "{\"ph\":\"X\",\"name\":\"Read\",\"ts\":20,\"dur\":15,\"args\":{\"epoch\":0,\"step\":1,\"id\":"
+    "1,"
+    "\"bytes\":1000,\"file\":\"one\"}},"
+    "{\"ph\":\"X\",\"name\":\"Read\",\"ts\":35,\"dur\":1,\"args\":{\"epoch\":0,\"step\":1,\"id\":4}"
+    "},"
+    "{\"ph\":\"X\",\"name\":\"Train\",\"ts\":20,\"dur\":20,\"args\":{\"epoch\":0,\"step\":0}},"
+    "{\"ph\":\"X\",\"name\":\"Train\",\"ts\":40,\"dur\":20,\"args\":{\"epoch\":0,\"step\":1}},"
+    "{\"ph\":\"X\",\"name\":\"Wait\",\"ts\":0,\"dur\":20,\"args\":{\"epoch\":0,\"step\":0}},"
+    "{\"ph\":\"i\",\"name\":\"end of run\",\"ts\":30},"
+    "{\"ph\":\"i\",\"name\":\"end of run\",\"ts\":60},"
+    "{\"ph\":\"X\",\"name\":\"Drain\",\"ts\":60,\"dur\":10}]";
+
+static void phases_steps_and_marks_of_a_small_trace(void **state)
+{
+    (void)state;
+    struct mr_trace_log *log = parse(small);
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    const struct mr_phase_summary *read = phase(s, "Read"), *train = phase(s, "Train");
+    assert_int_equal(read->count, 4);
+    assert_int_equal(read->union_ns, 36000);
+    assert_int_equal(read->sum_ns, 46000);
+    assert_int_equal(read->bytes, 4000);
+    assert_int_equal(read->max_ns, 15000);
+    assert_int_equal(train->union_ns, 40000);
+    assert_string_equal(s->phase[0].name, "Train"); /* the longest first */
+    assert_int_equal(mr_summary_overlap(s, (size_t)(read - s->phase), (size_t)(train - s->phase)),
+                     16000);
+    assert_int_equal(s->n_steps, 2);
+    assert_int_equal(s->step[0].read_ns, 20000);
+    assert_int_equal(s->step[0].read_hidden_ns, 0);
+    assert_int_equal(s->step[0].wait_ns, 20000);
+    assert_int_equal(s->step[0].compute_ns, 20000);
+    assert_int_equal(s->step[1].read_ns, 16000);
+    assert_int_equal(s->step[1].read_hidden_ns, 16000);
+    assert_int_equal(s->read_hidden_ns, 16000);
+    assert_int_equal(s->n_slow, 3); /* "one" was read twice */
+    assert_string_equal(s->slow[0].file, "one");
+    assert_int_equal(s->slow[2].id, 4);
+    assert_int_equal(s->n_marks, 2);
+    assert_int_equal(s->after_end_ns, 10000);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+static void a_summary_as_json_has_its_fields(void **state)
+{
+    (void)state;
+    struct mr_trace_log *log = parse(small);
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    struct mr_json *o = mr_trace_summary_json(s);
+    assert_string_equal(mr_json_text(mr_json_at(o, "kind")), "trace");
+    assert_string_equal(mr_json_text(mr_json_at(o, "compute")), "Train");
+    assert_int_equal(mr_json_len(mr_json_at(o, "steps")), 2);
+    assert_true(mr_json_number(mr_json_at(o, "steps.1.read_hidden_s")) == 16e-6);
+    assert_true(mr_json_number(mr_json_at(o, "after_end_s")) == 10e-6);
+    assert_true(mr_json_number(mr_json_at(o, "phases.1.mb_per_s")) == 4000 / 36e-6 / 1e6);
+    assert_int_equal(mr_json_len(mr_json_at(o, "overlap")), 6);
+    mr_json_free(o);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+static void two_traces_are_joined_on_the_wall_clock(void **state)
+{
+    (void)state;
+    struct mr_trace_log *a = parse("{\"baseTimeNanoseconds\":1700000000000000000,\"traceEvents\":["
+                                   "{\"ph\":\"X\",\"name\":\"Read\",\"ts\":100,\"dur\":50,"
+                                   "\"args\":{\"step\":3}}]}");
+    struct mr_trace_log *b = parse("{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"ProfilerStep#3\","
+                                   "\"ts\":20,\"dur\":100}],"
+                                   "\"baseTimeNanoseconds\":1700000000000100000}");
+    struct mr_trace_summary *s = sum_up(a, b);
+    assert_string_equal(s->clock, "wall clock");
+    assert_int_equal(s->n_phases, 2);
+    assert_int_equal(s->phase[1].source, 1);
+    assert_int_equal(mr_summary_overlap(s, 0, 1), 30000); /* 100-150 and 120-220 */
+    assert_int_equal(s->compute, 1);
+    assert_int_equal(s->step[0].read_hidden_ns, 30000);
+    assert_true(s->end_ns - s->begin_ns == 120000);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(a);
+    mr_trace_log_free(b);
+}
+
+static void without_a_wall_clock_starts_are_aligned(void **state)
+{
+    (void)state;
+    struct mr_trace_log *a = parse(small);
+    struct mr_trace_log *b = parse("[{\"ph\":\"X\",\"name\":\"Train\",\"ts\":777777,\"dur\":10}]");
+    struct mr_trace_summary *s = sum_up(a, b);
+    assert_string_equal(s->clock, "starts aligned");
+    assert_int_equal(s->phase[s->n_phases - 1].source, 1);
+    assert_true(s->phase[s->n_phases - 1].when[0].begin == 0);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(a);
+    mr_trace_log_free(b);
+}
+
+static void an_empty_trace_has_an_empty_summary(void **state)
+{
+    (void)state;
+    struct mr_trace_log *log = parse("[]");
+    struct mr_trace_summary *s = sum_up(log, log);
+    assert_int_equal(s->n_phases + s->n_steps + s->n_marks + s->n_slow, 0);
+    assert_int_equal(s->compute, -1);
+    mr_json_free(mr_trace_summary_json(s));
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+#define STEPS 6
+#define TIME  300
+
+/* Random spans; every length is found again by counting microseconds one by one. */
+static void steps_match_a_count_of_every_moment(void **state)
+{
+    (void)state;
+    static char text[64 * 1024];
+    static const char *const names[] = {"Read", "Load", "Wait", "Train"};
+    for (uint64_t round = 0; round < 300; round++) {
+        unsigned char in[4][STEPS][TIME] = {0}, any_train[TIME] = {0};
+        size_t n = 1 + mr_draw(round, MR_DRAW_SYNTHETIC, 0, 0, 0) % 60;
+        char *p = text;
+        *p++ = '[';
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bits = mr_draw(round, MR_DRAW_SYNTHETIC, 1, i, 0);
+            unsigned kind = bits % 4, step = bits / 4 % STEPS, at = bits / 64 % (TIME - 50);
+            unsigned len = bits >> 20 & 31;
+            p += sprintf(p,
+                         "%s{\"ph\":\"X\",\"name\":\"%s\",\"ts\":%u,\"dur\":%u,\"tid\":%zu,"
+                         "\"args\":{\"step\":%u,\"epoch\":0}}",
+                         i ? "," : "", names[kind], at, len, i, step);
+            memset(&in[kind][step][at], 1, len);
+            if (kind == 3)
+                memset(&any_train[at], 1, len);
+        }
+        strcpy(p, "]");
+        struct mr_trace_log *log = parse(text);
+        struct mr_trace_summary *s = sum_up(log, NULL);
+        for (size_t i = 0; i < s->n_steps; i++) {
+            const struct mr_step_summary *step = &s->step[i];
+            uint64_t want[6] = {0};
+            for (int t = 0; t < TIME; t++) {
+                for (int k = 0; k < 4; k++)
+                    want[k] += in[k][step->step][t];
+                want[4] += in[0][step->step][t] && any_train[t];
+                want[5] += in[1][step->step][t] && any_train[t];
+            }
+            assert_int_equal(step->read_ns, want[0] * 1000);
+            assert_int_equal(step->load_ns, want[1] * 1000);
+            assert_int_equal(step->wait_ns, want[2] * 1000);
+            /* Train, when there is any, is what others hide behind. */
+            assert_int_equal(step->compute_ns, want[3] * 1000);
+            assert_int_equal(step->read_hidden_ns, want[4] * 1000);
+            assert_int_equal(step->load_hidden_ns, want[5] * 1000);
+        }
+        mr_trace_summary_free(s);
+        mr_trace_log_free(log);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(phases_steps_and_marks_of_a_small_trace),
+        cmocka_unit_test(a_summary_as_json_has_its_fields),
+        cmocka_unit_test(two_traces_are_joined_on_the_wall_clock),
+        cmocka_unit_test(without_a_wall_clock_starts_are_aligned),
+        cmocka_unit_test(an_empty_trace_has_an_empty_summary),
+        cmocka_unit_test(steps_match_a_count_of_every_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
