@@ -123,6 +123,11 @@ WRAP(void *, realloc, void *p, size_t n)
     return q;
 }
 
+WRAP(void *, aligned_alloc, size_t align, size_t n)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_aligned_alloc(align, n));
+}
+
 WRAP(char *, strdup, const char *s)
 {
     return turn(FAIL) ? no_memory() : allocated(__real_strdup(s));
@@ -227,6 +232,13 @@ WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)
     if (turn(FAIL | EINTR_TOO | SHORT))
         return kind == FAULT_SHORT ? __real_pread64(fd, buf, n > 1 ? 1 : n, at) : file_error();
     return __real_pread64(fd, buf, n, at);
+}
+
+WRAP(ssize_t, write, int fd, const void *buf, size_t n)
+{
+    if (turn(FAIL | EINTR_TOO | SHORT))
+        return kind == FAULT_SHORT ? __real_write(fd, buf, n > 1 ? 1 : n) : file_error();
+    return __real_write(fd, buf, n);
 }
 
 WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct statx *st)

@@ -11,7 +11,8 @@
  *   Resize                                   |----------|
  *
  * Decoding and resizing take turns many times within an image; the trace shows each as one span of
- * its true length, decoding first.  Of a sample that was replaced, only its substitute is shown. */
+ * its true length, decoding first.  When the file itself is the sample there is no Load: it would
+ * repeat the Read.  Of a sample that was replaced, only its substitute is shown. */
 #include "sample_trace.h"
 
 #include <millrace/trace.h>
@@ -32,8 +33,8 @@ void mr_sample_trace(const struct mr_pipeline *p, const struct mr_task *t)
     uint64_t map_end = p->decode ? resize_at + c->resize_ns : map_at + c->map_ns;
     set_place(&t->batch->pub);
     mr_trace_lane(t->lane);
-    mr_trace_span(MR_PHASE_LOAD, has_file ? c->read_at : map_at, map_at ? map_end : c->read_end,
-                  bytes, id);
+    if (map_at) /* else loading is reading */
+        mr_trace_span(MR_PHASE_LOAD, has_file ? c->read_at : map_at, map_end, bytes, id);
     if (has_file)
         mr_trace_span(MR_PHASE_READ, c->read_at, c->read_end, bytes, id);
     if (t->lane && map_at)

@@ -5,7 +5,7 @@
 #include "feed.h"
 
 /* While a trace is on, by the sample's worker: Load and within it Read, Queue wait, and Decode and
- * Resize or Map. */
+ * Resize or Map; or Read alone. */
 void mr_sample_trace(const struct mr_pipeline *p, const struct mr_task *t);
 /* A worker had nothing to do; begin_ns 0: no trace was on. */
 void mr_idle_trace(uint64_t begin_ns, uint64_t end_ns);

@@ -174,7 +174,7 @@ static int keep(struct reader *r, struct raw *raw)
         log->n_bad++;
         return 1;
     }
-    if (mr_log_thread(log, raw->pid, raw->tid, &e->thread))
+    if (raw->ph != 'C' && mr_log_thread(log, raw->pid, raw->tid, &e->thread))
         return -ENOMEM;
     if (raw->ph == 'E') {
         end_span(r, raw);

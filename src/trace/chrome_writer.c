@@ -3,7 +3,7 @@
  *   {"displayTimeUnit":"ns","baseTimeNanoseconds":W,"otherData":{...},"traceEvents":[
  *   {"ph":"M","pid":P,"name":"process_name","args":{"name":"millrace, rank 0"}}
  *   ,{"ph":"M","pid":P,"tid":T,"name":"thread_name","args":{"name":"worker 0"}}
- *   ,{"ph":"X","pid":P,"ts":12.345,"tid":T,"dur":6.789,"name":"Read","cat":"millrace",
+ *   ,{"ph":"X","pid":P,"ts":12.345,"tid":T,"dur":6.789,"name":"Read",
  *     "args":{"epoch":0,"step":3,"id":17,"bytes":114660,"file":"..."}}
  *   ,{"ph":"C","pid":P,"ts":12.345,"name":"sda read MB/s","args":{"value":98.5}}
  *   ,{"ph":"i","s":"p","pid":P,"ts":12.345,"tid":T,"name":"end of run"}
@@ -85,7 +85,7 @@ static void span(struct mr_text_sink *s, const struct mr_trace_head *h, unsigned
     mr_sink_decimal(s, e->end_ns > from ? e->end_ns - from : 0, 3);
     mr_sink_text(s, ",\"name\":");
     mr_sink_json_string(s, name);
-    field(s, ",\"cat\":\"millrace\",\"args\":{\"epoch\":", e->epoch);
+    field(s, ",\"args\":{\"epoch\":", e->epoch);
     field(s, ",\"step\":", e->step);
     if (e->id != MR_NONE)
         field(s, ",\"id\":", e->id);

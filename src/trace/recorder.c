@@ -358,14 +358,16 @@ void mr_trace_lane(unsigned lane)
     self.lane = (uint16_t)(lane > MR_MAX_LANE ? 0 : lane);
 }
 
-static void store(const struct mr_event *e)
+/* Where this thread's next event goes, or NULL; then `stored`. */
+static inline struct mr_event *place(void)
 {
     struct mr_traced_thread *t = self.ring ? self.ring : attach();
-    struct mr_event *place = t ? mr_span_ring_next(&t->ring) : NULL;
-    if (!place)
-        return;
-    *place = *e;
-    if (mr_span_ring_put(&t->ring))
+    return t ? mr_span_ring_next(&t->ring) : NULL;
+}
+
+static inline void stored(void)
+{
+    if (mr_span_ring_put(&self.ring->ring))
         sem_post(&registry.wake);
 }
 
@@ -374,18 +376,22 @@ void mr_trace_span(enum mr_phase phase, uint64_t begin_ns, uint64_t end_ns, uint
 {
     if (!mr_trace_on() || !begin_ns || end_ns < begin_ns)
         return;
+    struct mr_event *e = place();
     unsigned name = (unsigned)phase;
+    if (!e)
+        return;
     if (name > MR_N_PHASES && name >= atomic_load_explicit(&registry.names.n, memory_order_relaxed))
         name = MR_N_PHASES; /* not one that mr_trace_phase gave */
-    store(&(struct mr_event){.begin_ns = begin_ns,
-                             .end_ns = end_ns,
-                             .bytes = bytes,
-                             .id = id,
-                             .epoch = self.epoch,
-                             .step = self.step,
-                             .name = (uint16_t)name,
-                             .kind = MR_EVENT_SPAN,
-                             .lane = self.lane});
+    *e = (struct mr_event){.begin_ns = begin_ns,
+                           .end_ns = end_ns,
+                           .bytes = bytes,
+                           .id = id,
+                           .epoch = self.epoch,
+                           .step = self.step,
+                           .name = (uint16_t)name,
+                           .kind = MR_EVENT_SPAN,
+                           .lane = self.lane};
+    stored();
 }
 
 enum mr_phase mr_trace_phase(const char *name)
@@ -397,23 +403,28 @@ enum mr_phase mr_trace_phase(const char *name)
     return (enum mr_phase)number;
 }
 
+/* A mark or a counter: rare, so it may look its name up. */
+static void point(struct mr_event what, const char *name)
+{
+    what.name = (uint16_t)mr_trace_phase(name);
+    what.id = MR_NONE;
+    what.epoch = self.epoch;
+    what.step = self.step;
+    struct mr_event *e = place();
+    if (!e)
+        return;
+    *e = what;
+    stored();
+}
+
 void mr_trace_mark(const char *name)
 {
     if (mr_trace_on())
-        store(&(struct mr_event){.begin_ns = mr_clock_ns(),
-                                 .epoch = self.epoch,
-                                 .step = self.step,
-                                 .id = MR_NONE,
-                                 .name = (uint16_t)mr_trace_phase(name),
-                                 .kind = MR_EVENT_MARK});
+        point((struct mr_event){.begin_ns = mr_clock_ns(), .kind = MR_EVENT_MARK}, name);
 }
 
 void mr_trace_counter(const char *name, double value, uint64_t t_ns)
 {
     if (mr_trace_on() && t_ns)
-        store(&(struct mr_event){.begin_ns = t_ns,
-                                 .value = value,
-                                 .id = MR_NONE,
-                                 .name = (uint16_t)mr_trace_phase(name),
-                                 .kind = MR_EVENT_COUNTER});
+        point((struct mr_event){.begin_ns = t_ns, .value = value, .kind = MR_EVENT_COUNTER}, name);
 }

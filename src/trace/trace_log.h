@@ -20,7 +20,7 @@ struct mr_log_event {
     uint32_t name, file;  /* strings; MR_NO_STRING: none */
     uint32_t id;          /* MR_NONE: none */
     uint32_t epoch, step; /* MR_NONE: not told */
-    uint32_t thread;      /* 0 .. n_threads - 1 */
+    uint32_t thread;      /* 0 .. n_threads - 1; a counter has none */
     uint32_t outer;       /* while reading: the span that is open around this one */
     uint8_t kind;         /* an enum mr_event_kind */
 };

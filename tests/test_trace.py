@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""test_trace.py - bench --trace and inspect: what is in the file, and what happens when things go
+wrong while it is written."""
+import collections
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+
+from system_kit import (MILLRACE, TIMEOUT_S, TempDirCase, engines, main, make_files, needs, results,
+                        run)
+
+COLUMNS = ["Epoch", "Rank", "Action Name", "Action Description", "Start Time", "End Time",
+           "Time Taken", "Process ID", "Current Thread"]
+
+
+def spans_of(trace):
+    return [e for e in trace["traceEvents"] if e["ph"] == "X"]
+
+
+class TraceCase(TempDirCase):
+    def data(self, count=64, **more):
+        folder = self.dir / "data"
+        self.n_bytes = make_files(folder, count, **more)
+        return folder
+
+    def bench(self, *args, trace="t.json", status=0):
+        done = run("bench", "--data", self.dir / "data", "--batch", 16, "--runs", 1, "--trace",
+                   self.dir / trace, *args)
+        self.assert_status(done, status)
+        return done
+
+    def load(self, name="t.json"):
+        return json.loads((self.dir / name).read_text())
+
+    def assert_nested(self, spans):
+        """On every line of the picture, two spans are apart or one contains the other."""
+        lines = collections.defaultdict(list)
+        for e in spans:
+            begin = round(e["ts"] * 1000)
+            lines[e["pid"], e["tid"]].append((begin, -(begin + round(e["dur"] * 1000)), e["name"]))
+        for line in lines.values():
+            open_ends = []
+            for begin, end, name in sorted(line):
+                while open_ends and open_ends[-1] <= begin:
+                    open_ends.pop()
+                if open_ends:
+                    self.assertLessEqual(-end, open_ends[-1], (name, begin))
+                open_ends.append(-end)
+
+
+class ChromeTraces(TraceCase):
+    def test_spans_are_whole_named_and_nested_in_both_engines(self):
+        self.data()
+        for engine in engines():
+            self.bench("--engine", engine, "--threads", 2, "--epochs", 2)
+            trace = self.load()
+            spans = spans_of(trace)
+            names = collections.Counter(e["name"] for e in spans)
+            self.assertEqual(names["Read"], 128)
+            self.assertEqual(names["Wait"], 8)
+            self.assertLessEqual(set(names), {"Read", "Wait", "Idle"})
+            self.assert_nested(spans)
+            reads = [e for e in spans if e["name"] == "Read"]
+            self.assertEqual(sum(e["args"]["bytes"] for e in reads), 2 * self.n_bytes)
+            steps = collections.Counter((e["args"]["epoch"], e["args"]["step"]) for e in reads)
+            self.assertEqual(steps, {(e, s): 16 for e in range(2) for s in range(4)})
+            for e in reads:  # few enough that all are named, and rightly
+                self.assertEqual(os.path.getsize(e["args"]["file"]), e["args"]["bytes"])
+            lines = {(e["pid"], e["tid"]) for e in spans}
+            named = {(e["pid"], e.get("tid")) for e in trace["traceEvents"]
+                     if e["name"] == "thread_name"}
+            self.assertLessEqual(lines, named)
+            marks = [e["name"] for e in trace["traceEvents"] if e["ph"] == "i"]
+            self.assertEqual(marks, ["run begins", "end of run"])
+
+    def test_decoding_is_part_of_loading(self):
+        run("generate", "--count", 32, "--classes", 2, "--out", self.dir / "data")
+        for engine in engines():
+            self.bench("--map", "decode", "--engine", engine, "--threads", 2)
+            spans = spans_of(self.load())
+            names = collections.Counter(e["name"] for e in spans)
+            for name in ("Load", "Read", "Decode", "Resize"):
+                self.assertEqual(names[name], 32, name)
+            self.assertEqual(names["Queue wait"], 32 if engine == "uring" else 0)
+            self.assert_nested(spans)
+
+    def test_the_result_says_what_was_traced(self):
+        folder = self.data()
+        rows = results("bench", "--data", folder, "--batch", 16, "--runs", 1, "--threads", "1,2",
+                       "--trace", self.dir / "t.json")
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual(row["trace"]["file"], str(self.dir / "t.json"))
+            self.assertGreaterEqual(row["trace"]["events"], 2 * (64 + 4))
+            self.assertEqual((row["trace"]["dropped"], row["trace"]["lost"]), (0, 0))
+        rows = results("bench", "--data", folder, "--batch", 16, "--runs", 1)
+        self.assertIsNone(rows[0]["trace"])
+
+    def test_batches_are_the_same_with_and_without(self):
+        folder = self.data()
+        args = ["bench", "--data", folder, "--batch", 16, "--runs", 1, "--hash"]
+        plain, traced = results(*args), results(*args, "--trace", self.dir / "t.json")
+        self.assertEqual(plain[0]["batch_hash"], traced[0]["batch_hash"])
+
+
+class TimeLoggerTraces(TraceCase):
+    def test_the_columns_are_timeloggers(self):
+        self.data()
+        start = time.time()
+        self.bench("--threads", 2, "--shard", "1/2", trace="t.csv")
+        with open(self.dir / "t.csv", newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual(list(rows[0]), COLUMNS)
+        reads = [r for r in rows if r["Action Name"] == "Read"]
+        self.assertEqual(len(reads), 32)
+        for r in reads:
+            self.assertEqual(r["Rank"], "1")
+            begin, end = float(r["Start Time"]), float(r["End Time"])
+            self.assertAlmostEqual(end - begin, float(r["Time Taken"]), places=5)
+            self.assertTrue(start - 1 <= begin <= end <= time.time() + 1)
+            size, path = r["Action Description"].split(" ", 3)[2:]
+            self.assertEqual(size, f"bytes={os.path.getsize(path.removeprefix('file='))}")
+
+
+class Inspect(TraceCase):
+    def test_both_forms_tell_the_same_phases(self):
+        self.data()
+        for name in ("t.json", "t.csv"):
+            self.bench("--threads", 2, trace=name)
+            done = run("inspect", self.dir / name)
+            self.assert_status(done, 0)
+            for word in ("Read", "Wait", "slowest reads", "end of run"):
+                self.assertIn(word, done.out)
+            self.assertNotIn("warning", done.out)
+            (r,) = results("inspect", self.dir / name)
+            self.assertEqual(r["kind"], "trace")
+            phases = {p["name"]: p for p in r["phases"]}
+            read = phases["Read"]
+            self.assertEqual((read["count"], read["bytes"]), (64, self.n_bytes))
+            self.assertLessEqual(read["union_s"], read["sum_s"] + 1e-9)
+            self.assertAlmostEqual(read["mb_per_s"] / (read["bytes"] / read["union_s"] / 1e6), 1,
+                                   places=5)
+            self.assertEqual(len(r["steps"]), 4)
+            self.assertTrue(r["slowest_files"][0]["file"].startswith(str(self.dir)))
+            self.assertEqual(len(r["slowest_files"]), 10)
+
+    def test_union_and_overlap_match_a_recount(self):
+        self.data(256)
+        self.bench("--threads", 2)
+        moments = collections.defaultdict(set)  # in microseconds: coarse, but independent
+        for e in spans_of(self.load()):
+            moments[e["name"]].update(range(int(e["ts"]), int(e["ts"] + e["dur"]) + 1))
+        (r,) = results("inspect", self.dir / "t.json")
+        n = len(spans_of(self.load()))
+        for p in r["phases"]:
+            self.assertAlmostEqual(p["union_s"] * 1e6, len(moments[p["name"]]), delta=2 * n)
+        for o in r["overlap"]:
+            both = len(moments[o["a"]] & moments[o["b"]])
+            self.assertAlmostEqual(o["overlap_s"] * 1e6, both, delta=4 * n)
+
+    def test_two_traces_are_joined(self):
+        self.data()
+        self.bench()
+        foreign = {"traceEvents": [{"ph": "X", "name": "ProfilerStep#0", "pid": 1, "tid": 1,
+                                    "ts": 0, "dur": 1e6, "args": {}}]}
+        for base, clock in ((self.load()["baseTimeNanoseconds"], "wall clock"),
+                            (None, "starts aligned")):
+            if base:
+                foreign["baseTimeNanoseconds"] = base
+            else:
+                del foreign["baseTimeNanoseconds"]
+            (self.dir / "p.json").write_text(json.dumps(foreign))
+            (r,) = results("inspect", self.dir / "t.json", self.dir / "p.json")
+            self.assertEqual(r["clock"], clock)
+            self.assertEqual(r["compute"], "ProfilerStep")
+            self.assertGreater(r["read_s"], 0)
+            if base:  # the long step covers the whole run
+                self.assertAlmostEqual(r["read_hidden_s"], r["read_s"], places=6)
+        done = run("inspect", self.dir / "t.json", self.dir / "p.json")
+        self.assertIn("joined by an assumption", done.out)
+
+    def test_what_is_no_trace_is_said(self):
+        for text, word in (("{}", "without traceEvents"), ("[{]", "makes no sense")):
+            (self.dir / "x.json").write_text(text)
+            done = run("inspect", self.dir / "x.json")
+            self.assert_status(done, 1)
+            self.assertIn(word, done.err)
+            self.assertEqual(done.out, "")
+        self.data()
+        done = run("inspect", self.dir / "data", self.dir / "data")
+        self.assert_status(done, 1)
+        self.assertIn("Is a directory", done.err)
+
+
+class WhenThingsGoWrong(TraceCase):
+    def endless(self, *args, trace="t.json"):
+        """A run that is well under way: its trace has reads in it."""
+        self.data()
+        path = self.dir / trace
+        child = subprocess.Popen([MILLRACE, "bench", "--data", self.dir / "data", "--batch", "4",
+                                  "--runs", "1", "--epochs", "10000000", "--trace", path, *args],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        end = time.monotonic() + TIMEOUT_S
+        while not path.exists() or b"Read" not in path.read_bytes():
+            self.assertLess(time.monotonic(), end)
+            self.assertIsNone(child.poll())
+        return child, path
+
+    def test_after_an_interruption_the_trace_is_whole(self):
+        child, path = self.endless()
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(child.returncode, 130)
+        spans = spans_of(json.loads(path.read_text()))
+        self.assertTrue(any(e["name"] == "Read" for e in spans))
+
+    def test_a_killed_program_leaves_what_it_had_written(self):
+        for name in ("t.json", "t.csv"):
+            child, path = self.endless(trace=name)
+            child.kill()
+            child.communicate(timeout=TIMEOUT_S)
+            done = run("inspect", path)
+            self.assert_status(done, 0)
+            self.assertIn("Read", done.out)
+            (r,) = results("inspect", path)
+            self.assertGreater(r["traces"][0]["events"], 0)
+            self.assertEqual(r["traces"][0]["cut"], name.endswith("json"))
+            path.unlink()
+
+    def test_a_full_disk_costs_the_trace_and_not_the_result(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        folder = self.data()
+        done = run("bench", "--data", folder, "--batch", 16, "--runs", 1, "--trace", "/dev/full",
+                   "--json", self.dir / "r.json")
+        self.assert_status(done, 1)
+        self.assertIn("/dev/full: No space left on device", done.err)
+        self.assertIn("lost", done.err)
+        (row,) = json.loads((self.dir / "r.json").read_text())["results"]
+        self.assertEqual(row["images"], 64)
+        self.assertGreater(row["trace"]["lost"], 0)
+        self.assertEqual(row["trace"]["events"], 0)
+
+    @needs("bash")
+    def test_a_file_at_its_size_limit_ends_with_a_whole_event(self):
+        self.data(256)
+        limit = 20000
+        command = 'ulimit -f 20; trap "" XFSZ; exec "$@"'
+        done = run("bench", "--data", self.dir / "data", "--batch", 16, "--runs", 1, "--trace",
+                   self.dir / "t.json", prefix=["bash", "-c", command, "bash"])
+        self.assert_status(done, 1)
+        self.assertIn("File too large", done.err)
+        text = (self.dir / "t.json").read_text()
+        self.assertLessEqual(len(text), limit + 1024)
+        self.assertTrue(text.endswith("}\n"))
+        events = json.loads(text + "]}")["traceEvents"]
+        self.assertGreater(len(events), 20)
+        (r,) = results("inspect", self.dir / "t.json")
+        self.assertEqual(r["traces"][0]["events"],
+                         len([e for e in events if e["ph"] in "XiC"]))
+
+    def test_a_path_that_cannot_be_written_is_said_before_the_work(self):
+        folder = self.data()
+        done = run("bench", "--data", folder, "--trace", self.dir / "no" / "t.json")
+        self.assert_status(done, 1)
+        self.assertIn("--trace", done.err)
+        self.assertIn("No such file or directory", done.err)
+
+
+if __name__ == "__main__":
+    main()
