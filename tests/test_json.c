@@ -162,6 +162,53 @@ static void text_that_is_no_json_is_refused(void **state)
         assert_null(mr_json_parse(cases[k], strlen(cases[k])));
 }
 
+static int note_key(void *ctx, const char *key, const struct mr_json *value)
+{
+    int64_t v;
+    strcat(ctx, key);
+    return mr_json_integer(value, &v) ? -1 : (int)v;
+}
+
+static void members_are_visited_in_the_order_of_the_text(void **state)
+{
+    static const char text[] = "{\"b.c\":0,\"a\":0,\"list\":7,\"never\":0}";
+    char keys[64] = "";
+    struct mr_json *v = mr_json_parse(text, sizeof text - 1);
+    assert_int_equal(mr_json_each(v, note_key, keys), 7);
+    assert_string_equal(keys, "b.calist");
+    assert_non_null(mr_json_member(v, "b.c"));
+    assert_null(mr_json_member(v, "b"));
+    assert_true(mr_json_is_object(v) && !mr_json_is_array(v));
+    mr_json_free(v);
+}
+
+static void only_whole_numbers_are_integers(void **state)
+{
+    static const char text[] = "[9223372036854775807, 1.0, \"1\", -5]";
+    struct mr_json *v = mr_json_parse(text, sizeof text - 1);
+    int64_t n = 1;
+    assert_int_equal(mr_json_integer(mr_json_item(v, 0), &n), 0);
+    assert_true(n == INT64_MAX);
+    assert_int_equal(mr_json_integer(mr_json_item(v, 1), &n), -EINVAL);
+    assert_int_equal(mr_json_integer(mr_json_item(v, 2), &n), -EINVAL);
+    assert_int_equal(mr_json_integer(mr_json_item(v, 3), &n), 0);
+    assert_int_equal(n, -5);
+    assert_null(mr_json_item(v, 4));
+    mr_json_free(v);
+    assert_null(mr_json_parse("[9223372036854775808]", 21));
+}
+
+static void a_name_twice_and_bytes_that_are_no_utf8_are_refused(void **state)
+{
+    assert_null(mr_json_parse("{\"a\":1,\"a\":2}", 13));
+    assert_null(
+        mr_json_parse("{\"a\":1,\"\\u0061\":2}", 18)); /* the same name, written otherwise */
+    assert_null(mr_json_parse("[\"\xff\"]", 5));
+    assert_true(mr_json_is_utf8("\xc3\xa4 \xf0\x9f\x98\x80"));
+    assert_false(mr_json_is_utf8("\xc3"));
+    assert_false(mr_json_is_utf8("\xed\xa0\x80"));
+}
+
 static void a_write_error_is_reported(void **state)
 {
     struct mr_json *root = mr_json_object();
@@ -185,6 +232,9 @@ int main(void)
         WITH_TEMPDIR(a_path_that_is_no_utf8_is_made_readable),
         cmocka_unit_test(every_pair_of_bytes_can_be_written),
         cmocka_unit_test(text_that_is_no_json_is_refused),
+        cmocka_unit_test(members_are_visited_in_the_order_of_the_text),
+        cmocka_unit_test(only_whole_numbers_are_integers),
+        cmocka_unit_test(a_name_twice_and_bytes_that_are_no_utf8_are_refused),
         cmocka_unit_test(a_write_error_is_reported),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -219,7 +219,7 @@ static int parse_field(struct parser *p, struct mr_tf_state *s, struct mr_bytes 
 int mr_tf_state_parse(const char *name, const char *text, size_t len, struct mr_tf_state *out,
                       struct mr_error *err)
 {
-    struct parser p = {text, text + len, name, 1, err};
+    struct parser p = {text, len ? text + len : text, name, 1, err};
     struct mr_tf_state s = {0};
     struct mr_bytes value_text;
     int r = 0;
