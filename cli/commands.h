@@ -8,5 +8,6 @@ int command_bench(const struct options *o);
 int command_evict(const struct options *o);
 int command_generate(const struct options *o);
 int command_inspect(const struct options *o);
+int command_report(const struct options *o);
 
 #endif

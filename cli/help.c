@@ -50,6 +50,8 @@ static const char *const examples[N_COMMANDS] = {
     [CMD_EVICT] = "  millrace evict photos\n",
     [CMD_GENERATE] = "  millrace generate --preset caltech101 --out photos\n",
     [CMD_INSPECT] = "  millrace inspect photos --check\n",
+    [CMD_REPORT] = "  millrace report millrace-study\n"
+                   "  millrace report before after\n",
 };
 
 void help_command(FILE *to, enum command c)

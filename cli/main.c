@@ -6,10 +6,9 @@
 #include <string.h>
 
 static int (*const run[N_COMMANDS])(const struct options *o) = {
-    [CMD_BENCH] = command_bench,
-    [CMD_EVICT] = command_evict,
-    [CMD_GENERATE] = command_generate,
-    [CMD_INSPECT] = command_inspect,
+    [CMD_BENCH] = command_bench,       [CMD_EVICT] = command_evict,
+    [CMD_GENERATE] = command_generate, [CMD_INSPECT] = command_inspect,
+    [CMD_REPORT] = command_report,
 };
 
 /* Things that are no command; -1 when it is none of them. */

@@ -10,8 +10,9 @@
 #define EVICT    (1u << CMD_EVICT)
 #define GENERATE (1u << CMD_GENERATE)
 #define INSPECT  (1u << CMD_INSPECT)
+#define REPORT   (1u << CMD_REPORT)
 #define INPUT    BENCH /* commands that feed from a data set */
-#define EVERY    (BENCH | EVICT | GENERATE | INSPECT)
+#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | REPORT)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BENCH] =
@@ -39,6 +40,12 @@ const struct command_row command_table[N_COMMANDS] = {
                      "file sizes, formats and dimensions, how much of it is cached, and which "
                      "files cannot be used.",
                      1, 1},
+    [CMD_REPORT] = {"report", "DIR [DIR2]", "render a study again, or compare two",
+                    "Makes DIR/report.html, one page that needs nothing else, and a CSV file for "
+                    "each plot, from the results of a study in DIR. With a second study it makes "
+                    "DIR2/compare.html: both side by side, with the differences that are larger "
+                    "than the measurements' spread.",
+                    1, 2},
 };
 
 #define FIELD(name) offsetof(struct options, name)

@@ -15,6 +15,7 @@ enum command {
     CMD_EVICT,
     CMD_GENERATE,
     CMD_INSPECT,
+    CMD_REPORT,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };

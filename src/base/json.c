@@ -177,3 +177,13 @@ int mr_json_is_null(const struct mr_json *v)
 {
     return json_is_null(raw(v));
 }
+
+int mr_json_is_true(const struct mr_json *v)
+{
+    return json_is_true(raw(v));
+}
+
+char *mr_json_format(const struct mr_json *v)
+{
+    return v ? json_dumps(raw(v), JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+}

@@ -33,5 +33,8 @@ size_t mr_json_len(const struct mr_json *array);
 double mr_json_number(const struct mr_json *v);    /* NaN when it is no number */
 const char *mr_json_text(const struct mr_json *v); /* NULL when it is no string */
 int mr_json_is_null(const struct mr_json *v);
+int mr_json_is_true(const struct mr_json *v);
+/* The value as indented text, to be freed by the caller; NULL when there is no memory. */
+char *mr_json_format(const struct mr_json *v);
 
 #endif
