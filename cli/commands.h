@@ -12,5 +12,6 @@ int command_generate(const struct options *o);
 int command_inspect(const struct options *o);
 int command_watch(const struct options *o);
 int command_train(const struct options *o);
+int command_report(const struct options *o);
 
 #endif

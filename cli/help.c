@@ -69,6 +69,8 @@ static const char *const examples[N_COMMANDS] = {
                    "  millrace train --synthetic --steps 20\n"),
     [CMD_INSPECT] = ("  millrace inspect photos --check\n"
                      "  millrace inspect run.json pytorch.json\n"),
+    [CMD_REPORT] = "  millrace report millrace-study\n"
+                   "  millrace report before after\n",
 };
 
 void help_command(FILE *to, enum command c)

@@ -17,6 +17,9 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_INSPECT] = command_inspect,
     [CMD_TRAIN] = command_train,
     [CMD_WATCH] = command_watch,
+    [CMD_BENCH] = command_bench,       [CMD_EVICT] = command_evict,
+    [CMD_GENERATE] = command_generate, [CMD_INSPECT] = command_inspect,
+    [CMD_REPORT] = command_report,
 };
 /* clang-format on */
 

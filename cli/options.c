@@ -24,6 +24,9 @@
 #define WATCH      (1u << CMD_WATCH)
 #define EVERY      (~0u)
 #define TRAIN    (1u << CMD_TRAIN)
+#define REPORT   (1u << CMD_REPORT)
+#define INPUT    BENCH /* commands that feed from a data set */
+#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | REPORT)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -97,6 +100,12 @@ const struct command_row command_table[N_COMMANDS] = {
          "how long each phase took, what ran at the same time, the slowest files; two "
          "traces are joined on one clock.",
          1, 2},
+    [CMD_REPORT] = {"report", "DIR [DIR2]", "render a study again, or compare two",
+                    "Makes DIR/report.html, one page that needs nothing else, and a CSV file for "
+                    "each plot, from the results of a study in DIR. With a second study it makes "
+                    "DIR2/compare.html: both side by side, with the differences that are larger "
+                    "than the measurements' spread.",
+                    1, 2},
 };
 
 #define FIELD(name) offsetof(struct options, name)

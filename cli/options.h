@@ -19,6 +19,7 @@ enum command {
     CMD_INSPECT,
     CMD_TRAIN,
     CMD_WATCH,
+    CMD_REPORT,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };

@@ -213,3 +213,13 @@ int mr_json_is_utf8(const char *text)
     }
     return 1;
 }
+
+int mr_json_is_true(const struct mr_json *v)
+{
+    return json_is_true(raw(v));
+}
+
+char *mr_json_format(const struct mr_json *v)
+{
+    return v ? json_dumps(raw(v), JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+}

@@ -47,5 +47,8 @@ int mr_json_each(const struct mr_json *object,
 
 /* Is it valid UTF-8? */
 int mr_json_is_utf8(const char *text);
+int mr_json_is_true(const struct mr_json *v);
+/* The value as indented text, to be freed by the caller; NULL when there is no memory. */
+char *mr_json_format(const struct mr_json *v);
 
 #endif

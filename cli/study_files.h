@@ -1,0 +1,16 @@
+/* study_files.h - a study's folder: its results in, its page and tables out. */
+#ifndef MR_STUDY_FILES_H
+#define MR_STUDY_FILES_H
+
+#include "json.h"
+
+#include <stddef.h>
+
+/* DIR/results.json, or NULL with a message on stderr. */
+struct mr_json *study_load(const char *dir);
+/* DIR/name, replaced only when all of it is written.  0, or -errno without a message. */
+int study_write(const char *dir, const char *name, const char *text, size_t len);
+/* DIR/report.html and the CSV files.  Exit status; says what went wrong. */
+int study_render(const char *dir, const struct mr_json *results);
+
+#endif

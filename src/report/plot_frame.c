@@ -1,0 +1,242 @@
+/* plot_frame.c - see plot_frame.h.
+ *
+ *      title and legend are HTML above the picture
+ *      +-----------------------------+
+ *    y |  data                       |     left is as wide as the longest label of the y axis
+ *      |                             |
+ *      +-----------------------------+
+ *         x ticks, x label */
+#include "plot_frame.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHARACTER 7.0 /* width of a digit at the labels' size */
+
+static int has_names(const struct mr_plot *p)
+{
+    return p->kind == MR_PLOT_BARS || p->kind == MR_PLOT_STACK;
+}
+
+struct range {
+    double lo, hi;
+};
+
+static void widen(struct range *r, double v)
+{
+    if (!isfinite(v))
+        return;
+    r->lo = fmin(r->lo, v);
+    r->hi = fmax(r->hi, v);
+}
+
+/* The sum of all series at point i, for those that are drawn on top of each other. */
+static double height_at(const struct mr_plot *p, unsigned i)
+{
+    double sum = 0;
+    for (unsigned s = 0; s < p->n_series; s++)
+        if (i < p->series[s].n && isfinite(p->series[s].point[i].y))
+            sum += p->series[s].point[i].y;
+    return sum;
+}
+
+static void find_ranges(const struct mr_plot *p, struct range *x, struct range *y)
+{
+    int stacked = p->kind == MR_PLOT_STACK || p->kind == MR_PLOT_AREAS;
+    *x = *y = (struct range){INFINITY, -INFINITY};
+    for (unsigned s = 0; s < p->n_series; s++)
+        for (unsigned i = 0; i < p->series[s].n; i++) {
+            const struct mr_point *q = &p->series[s].point[i];
+            if (p->kind == MR_PLOT_TIMELINE) {
+                widen(x, q->lo);
+                widen(x, q->hi);
+                continue;
+            }
+            widen(x, q->x);
+            widen(y, stacked ? height_at(p, i) : q->y);
+            if (q->hi > q->lo && !stacked) {
+                widen(y, q->lo);
+                widen(y, q->hi);
+            }
+        }
+}
+
+/* On a logarithmic axis of a few places (1, 2, 4, 8 threads) these are the ticks. */
+static void tick_at_points(struct mr_frame *f, const struct range *x)
+{
+    double place[MR_MAX_TICKS];
+    unsigned n = 0;
+    for (unsigned s = 0; s < f->p->n_series; s++)
+        for (unsigned i = 0; i < f->p->series[s].n; i++) {
+            double v = f->p->series[s].point[i].x;
+            unsigned k = 0;
+            while (k < n && place[k] != v)
+                k++;
+            if (k == MR_MAX_TICKS)
+                return;
+            if (k == n)
+                place[n++] = v;
+        }
+    if (n < 2)
+        return;
+    f->x.lo = x->lo / 1.06;
+    f->x.hi = x->hi * 1.06;
+    f->x.n_ticks = n;
+    for (unsigned i = 0; i < n; i++)
+        f->x.tick[i] = place[i];
+}
+
+static double label_width(const struct mr_frame *f)
+{
+    char buf[32];
+    size_t longest = 1;
+    for (unsigned i = 0; i < f->y.n_ticks; i++) {
+        size_t n = strlen(mr_tick_text(&f->y, f->y.tick[i], buf, sizeof buf));
+        longest = n > longest ? n : longest;
+    }
+    return CHARACTER * (double)longest;
+}
+
+static double row_label_width(const struct mr_plot *p)
+{
+    size_t longest = 4;
+    for (unsigned i = 0; i < p->n_names; i++)
+        longest = strlen(p->names[i]) > longest ? strlen(p->names[i]) : longest;
+    return CHARACTER * (double)(longest > 22 ? 22 : longest);
+}
+
+static void draw_y_axis(struct mr_frame *f)
+{
+    char buf[32];
+    for (unsigned i = 0; i < f->y.n_ticks; i++) {
+        double at = mr_scale_at(&f->y, f->y.tick[i]);
+        mr_markup_add(f->out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", f->left, at,
+                      f->right);
+        mr_markup_add(f->out,
+                      "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
+                      f->left - 8, at + 4, mr_tick_text(&f->y, f->y.tick[i], buf, sizeof buf));
+    }
+    mr_markup_add(f->out,
+                  "<text class=\"label\" transform=\"translate(14 %.1f) rotate(-90)\" "
+                  "text-anchor=\"middle\">",
+                  (f->top + f->bottom) / 2);
+    mr_markup_text(f->out, f->p->y_label);
+    mr_markup_add(f->out, "</text>");
+}
+
+/* Where category i of n begins and how wide it is. */
+static void draw_names(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    double width = (f->right - f->left) / (p->n_names ? p->n_names : 1);
+    unsigned fits = (unsigned)fmax(3, width / CHARACTER), every = 1;
+    if (p->touching && width < 5 * CHARACTER)
+        every = (unsigned)ceil(5 * CHARACTER / width);
+    for (unsigned i = 0; i < p->n_names; i += every) {
+        mr_markup_add(f->out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+                      f->left + width * (i + 0.5), f->bottom + 18);
+        if (strlen(p->names[i]) > fits && !p->touching) {
+            char cut[64];
+            size_t n = fits < sizeof cut - 4 ? fits : sizeof cut - 4;
+            memcpy(cut, p->names[i], n);
+            memcpy(cut + n, "…", sizeof "…");
+            mr_markup_text(f->out, cut);
+        } else {
+            mr_markup_text(f->out, p->names[i]);
+        }
+        mr_markup_add(f->out, "</text>");
+    }
+}
+
+static void draw_x_axis(struct mr_frame *f)
+{
+    char buf[32];
+    if (has_names(f->p)) {
+        draw_names(f);
+    } else {
+        mr_markup_add(f->out, "<g class=\"xticks\">");
+        for (unsigned i = 0; i < f->x.n_ticks; i++)
+            mr_markup_add(
+                f->out,
+                "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>",
+                mr_scale_at(&f->x, f->x.tick[i]), f->bottom + 18,
+                mr_tick_text(&f->x, f->x.tick[i], buf, sizeof buf));
+        mr_markup_add(f->out, "</g>");
+    }
+    mr_markup_add(f->out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>", f->left, f->bottom,
+                  f->right);
+    mr_markup_add(f->out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+                  (f->left + f->right) / 2, MR_PLOT_HEIGHT - 6);
+    mr_markup_text(f->out, f->p->x_label);
+    mr_markup_add(f->out, "</text>");
+}
+
+static void draw_rows(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    double height = (f->bottom - f->top) / (p->n_names ? p->n_names : 1);
+    for (unsigned i = 0; i < p->n_names; i++) {
+        mr_markup_add(f->out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", f->left,
+                      f->top + height * (i + 1), f->right);
+        mr_markup_add(f->out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
+                      f->left - 8, f->top + height * (i + 0.5) + 4);
+        mr_markup_text(f->out, p->names[i]);
+        mr_markup_add(f->out, "</text>");
+    }
+}
+
+void mr_frame_begin(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out)
+{
+    struct range x, y;
+    *f = (struct mr_frame){
+        .p = p, .out = out, .top = 10, .bottom = MR_PLOT_HEIGHT - 46, .right = MR_PLOT_WIDTH - 14};
+    find_ranges(p, &x, &y);
+    if (p->kind == MR_PLOT_TIMELINE)
+        f->left = row_label_width(p) + 16;
+    else {
+        mr_scale_init(&f->y, y.lo, y.hi, f->bottom, f->top, 5, p->log_y, 1);
+        f->left = label_width(f) + 34;
+    }
+    int from_zero = p->kind == MR_PLOT_TIMELINE || p->kind == MR_PLOT_AREAS;
+    mr_scale_init(&f->x, x.lo, x.hi, f->left, f->right, 8, p->log_x, from_zero);
+    if (!has_names(p) && !p->log_x) { /* data, not ticks, fill the width */
+        f->x.lo = from_zero ? fmin(x.lo, 0) : x.lo;
+        f->x.hi = x.hi > f->x.lo ? x.hi : f->x.lo + 1;
+        unsigned n = 0;
+        for (unsigned i = 0; i < f->x.n_ticks; i++)
+            if (f->x.tick[i] >= f->x.lo - 1e-12 && f->x.tick[i] <= f->x.hi + 1e-12)
+                f->x.tick[n++] = f->x.tick[i];
+        f->x.n_ticks = n;
+    }
+    if (f->x.log)
+        tick_at_points(f, &x);
+    if (p->kind == MR_PLOT_TIMELINE)
+        draw_rows(f);
+    else
+        draw_y_axis(f);
+    draw_x_axis(f);
+}
+
+void mr_frame_tip(struct mr_frame *f, const struct mr_series *s, unsigned i)
+{
+    const struct mr_plot *p = f->p;
+    const struct mr_point *q = &s->point[i];
+    char a[32], b[32];
+    mr_markup_add(f->out, " data-tip=\"");
+    mr_markup_text(f->out, s->name);
+    if (p->kind == MR_PLOT_TIMELINE) {
+        mr_markup_add(f->out, ": %s to %s", mr_number_text(q->lo, a, sizeof a),
+                      mr_number_text(q->hi, b, sizeof b));
+    } else {
+        mr_markup_add(f->out, ", ");
+        if (has_names(p))
+            mr_markup_text(f->out, i < p->n_names ? p->names[i] : "");
+        else
+            mr_markup_add(f->out, "%s", mr_number_text(q->x, a, sizeof a));
+        mr_markup_add(f->out, ": %s", mr_number_text(q->y, a, sizeof a));
+        if (q->hi > q->lo)
+            mr_markup_add(f->out, " (%s to %s)", mr_number_text(q->lo, a, sizeof a),
+                          mr_number_text(q->hi, b, sizeof b));
+    }
+    mr_markup_add(f->out, "\"");
+}

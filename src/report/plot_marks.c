@@ -1,0 +1,152 @@
+/* plot_marks.c - the marks of each kind of plot.  A series is a <g class="series sN"> that the
+ * legend can switch off; kinds with many points draw into a nested <svg class="zoom"> that the
+ * page's script can stretch. */
+#include "plot_frame.h"
+
+#include <math.h>
+
+static void begin_series(struct mr_frame *f, unsigned s, const char *more)
+{
+    mr_markup_add(f->out, "<g class=\"series s%u%s\" data-s=\"%u\">",
+                  f->p->series[s].colour % MR_PLOT_COLOURS, more, s);
+}
+
+static void end_series(struct mr_frame *f)
+{
+    mr_markup_add(f->out, "</g>");
+}
+
+static void error_mark(struct mr_frame *f, double x, const struct mr_point *q)
+{
+    if (!(q->hi > q->lo))
+        return;
+    double lo = mr_scale_at(&f->y, q->lo), hi = mr_scale_at(&f->y, q->hi);
+    mr_markup_add(f->out, "<path class=\"err\" d=\"M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8\"/>", x,
+                  lo, hi, x - 4, lo, x - 4, hi);
+}
+
+/* The height at which series s begins in category i, when they are stacked. */
+static double base_of(const struct mr_plot *p, unsigned s, unsigned i)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < s; k++)
+        if (i < p->series[k].n && isfinite(p->series[k].point[i].y))
+            sum += p->series[k].point[i].y;
+    return sum;
+}
+
+void mr_draw_bars(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    int stacked = p->kind == MR_PLOT_STACK;
+    double slot = (f->right - f->left) / (p->n_names ? p->n_names : 1);
+    double room = p->touching ? slot - 1 : fmin(slot * 0.78, 42.0 * (stacked ? 1.6 : p->n_series));
+    double width = stacked || !p->n_series ? room : room / p->n_series;
+    for (unsigned s = 0; s < p->n_series; s++) {
+        begin_series(f, s, " bars");
+        for (unsigned i = 0; i < p->series[s].n && i < p->n_names; i++) {
+            const struct mr_point *q = &p->series[s].point[i];
+            if (!isfinite(q->y))
+                continue;
+            double base = stacked ? base_of(p, s, i) : 0;
+            double x = f->left + slot * (i + 0.5) - room / 2 + (stacked ? 0 : s * width);
+            double bottom = mr_scale_at(&f->y, f->y.log ? f->y.lo : base);
+            double top = mr_scale_at(&f->y, base + q->y);
+            mr_markup_add(f->out,
+                          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%s\"", x,
+                          fmin(top, bottom), fmax(width - (stacked || p->touching ? 0 : 2), 0.5),
+                          fabs(bottom - top), p->touching || stacked ? "0" : "2");
+            mr_frame_tip(f, &p->series[s], i);
+            mr_markup_add(f->out, "/>");
+            if (!stacked)
+                error_mark(f, x + width / 2 - 1, q);
+        }
+        end_series(f);
+    }
+}
+
+void mr_draw_lines(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    for (unsigned s = 0; s < p->n_series; s++) {
+        const struct mr_series *q = &p->series[s];
+        int pen = 0;
+        begin_series(f, s, q->dashed ? " line dashed" : " line");
+        mr_markup_add(f->out, "<path class=\"curve\" d=\"");
+        for (unsigned i = 0; i < q->n; i++) {
+            if (!isfinite(q->point[i].y)) {
+                pen = 0;
+                continue;
+            }
+            mr_markup_add(f->out, "%c%.1f %.1f", pen ? 'L' : 'M', mr_scale_at(&f->x, q->point[i].x),
+                          mr_scale_at(&f->y, q->point[i].y));
+            pen = 1;
+        }
+        mr_markup_add(f->out, "\"/>");
+        for (unsigned i = 0; i < q->n && q->n <= 64; i++) {
+            if (!isfinite(q->point[i].y))
+                continue;
+            double x = mr_scale_at(&f->x, q->point[i].x);
+            error_mark(f, x, &q->point[i]);
+            mr_markup_add(f->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"", x,
+                          mr_scale_at(&f->y, q->point[i].y));
+            mr_frame_tip(f, q, i);
+            mr_markup_add(f->out, "/>");
+        }
+        end_series(f);
+    }
+}
+
+static void begin_zoom(struct mr_frame *f)
+{
+    double w = f->right - f->left, h = f->bottom - f->top;
+    mr_markup_add(f->out,
+                  "<svg class=\"zoom\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                  "viewBox=\"%.1f %.1f %.1f %.1f\" preserveAspectRatio=\"none\" data-lo=\"%.9g\" "
+                  "data-hi=\"%.9g\">",
+                  f->left, f->top, w, h, f->left, f->top, w, h, f->x.lo, f->x.hi);
+}
+
+void mr_draw_areas(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    begin_zoom(f);
+    for (unsigned s = 0; s < p->n_series; s++) {
+        const struct mr_series *q = &p->series[s];
+        begin_series(f, s, " area");
+        mr_markup_add(f->out, "<path d=\"");
+        for (unsigned i = 0; i < q->n; i++)
+            mr_markup_add(f->out, "%c%.1f %.1f", i ? 'L' : 'M', mr_scale_at(&f->x, q->point[i].x),
+                          mr_scale_at(&f->y, base_of(p, s, i) + fmax(q->point[i].y, 0)));
+        for (unsigned i = q->n; i-- > 0;)
+            mr_markup_add(f->out, "L%.1f %.1f", mr_scale_at(&f->x, q->point[i].x),
+                          mr_scale_at(&f->y, base_of(p, s, i)));
+        mr_markup_add(f->out, "Z\" data-tip=\"");
+        mr_markup_text(f->out, q->name);
+        mr_markup_add(f->out, "\"/>");
+        end_series(f);
+    }
+    mr_markup_add(f->out, "</svg>");
+}
+
+void mr_draw_timeline(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    double height = (f->bottom - f->top) / (p->n_names ? p->n_names : 1);
+    begin_zoom(f);
+    for (unsigned s = 0; s < p->n_series; s++) {
+        const struct mr_series *q = &p->series[s];
+        begin_series(f, s, " spans");
+        for (unsigned i = 0; i < q->n; i++) {
+            double from = mr_scale_at(&f->x, q->point[i].lo),
+                   to = mr_scale_at(&f->x, q->point[i].hi);
+            mr_markup_add(f->out, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"",
+                          from, f->top + height * (q->point[i].y + 0.15), fmax(to - from, 0.3),
+                          height * 0.7);
+            mr_frame_tip(f, q, i);
+            mr_markup_add(f->out, "/>");
+        }
+        end_series(f);
+    }
+    mr_markup_add(f->out, "</svg>");
+}

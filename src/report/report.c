@@ -1,0 +1,232 @@
+/* report.c - the page of a study: headline, tiles, a section an experiment, the machine. */
+#include "report.h"
+
+#include "errtext.h"
+#include "page.h"
+#include "scale.h"
+#include "view.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check(const struct mr_json *root, struct mr_error *err)
+{
+    const char *command = mr_json_text(mr_json_at(root, "command"));
+    if (command && !strcmp(command, "study") && mr_json_at(root, "results"))
+        return 0;
+    return mr_fail(err, -EBADMSG, "these are not the results of a study");
+}
+
+static void paragraph(struct mr_markup *out, const char *class, const char *text)
+{
+    mr_markup_add(out, "<p class=\"%s\">", class);
+    mr_markup_text(out, text);
+    mr_markup_add(out, "</p>");
+}
+
+/* ---- the top ---- */
+
+static void tile(struct mr_markup *out, double value, const char *unit, const char *what)
+{
+    char text[32];
+    if (!isfinite(value))
+        return;
+    mr_markup_add(out, "<div class=\"tile\"><b>%s %s</b><span>",
+                  mr_number_text(value, text, sizeof text), unit);
+    mr_markup_text(out, what);
+    mr_markup_add(out, "</span></div>");
+}
+
+/* The largest `field` among points of the real storage. */
+static double best_of(const struct mr_json *root, const char *experiment, const char *field,
+                      const char *pattern)
+{
+    struct mr_view v = {.e = mr_view_find(root, experiment)};
+    double best = NAN;
+    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
+        const char *p = mr_view_text(&v, i, "pattern");
+        double x = mr_view_number(&v, i, field);
+        if (mr_view_flag(&v, i, "emulated") || (pattern && (!p || strcmp(p, pattern))))
+            continue;
+        if (isfinite(x) && !(best >= x))
+            best = x;
+    }
+    return best;
+}
+
+static double stall_of(const struct mr_json *root, const char *mode)
+{
+    struct mr_view v = {.e = mr_view_find(root, "checkpoint")};
+    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
+        const char *m = mr_view_text(&v, i, "mode");
+        if (m && !strcmp(m, mode))
+            return 100 * mr_view_number(&v, i, "share");
+    }
+    return NAN;
+}
+
+static const char *headline(const struct mr_json *root)
+{
+    struct mr_view v = {.e = mr_view_find(root, "verdict")};
+    const char *text = v.e ? mr_view_text(&v, 0, "text") : NULL;
+    return text ? text : "No verdict: the experiments it rests on are missing.";
+}
+
+static void top(const struct mr_json *root, struct mr_markup *out)
+{
+    struct mr_view v = {.e = mr_view_find(root, "verdict")};
+    const char *rating = v.e ? mr_view_text(&v, 0, "rating") : NULL;
+    const char *mode = mr_json_text(mr_json_at(root, "mode"));
+    const char *data = mr_json_text(mr_json_at(root, "data.path"));
+    double images = mr_json_number(mr_json_at(root, "data.images"));
+    char text[32];
+    mr_markup_add(out, "<h1>What storage costs training on this machine</h1>");
+    mr_markup_add(out, "<section class=\"verdict %s\" id=\"top\">", rating ? rating : "");
+    paragraph(out, "lead", headline(root));
+    mr_markup_add(out, "<p class=\"meta\">");
+    mr_markup_text(out, mode ? mode : "");
+    mr_markup_add(out, " study of %s images in ", mr_number_text(images, text, sizeof text));
+    mr_markup_text(out, data ? data : "generated data");
+    mr_markup_add(out, "</p></section><div class=\"tiles\">");
+    tile(out, best_of(root, "baseline", "read_mb_per_s", "seq"), "MB/s", "sequential read");
+    tile(out, best_of(root, "baseline", "read_mb_per_s", "random-imagenet"), "MB/s",
+         "random read, ImageNet's sizes");
+    tile(out, best_of(root, "read", "images_per_s", NULL), "/s", "files read, cold");
+    tile(out, best_of(root, "decode", "images_per_s", NULL), "/s", "images decoded");
+    tile(out, stall_of(root, "lazy"), "%", "of a run lost to lazy checkpoints");
+    mr_markup_add(out, "</div>");
+}
+
+/* ---- sections ---- */
+
+static void chips(const struct mr_experiment *x, struct mr_markup *out)
+{
+    static const char *const class[] = {"real", "predicted", "calibrated"};
+    static const char *const words[] = {"measured here", "predicted under emulated devices",
+                                        "emulated device calibrated to the study"};
+    for (unsigned i = 0; i < 3; i++)
+        if (x->origins & 1u << i)
+            mr_markup_add(out, "<span class=\"chip %s\">%s</span>", class[i], words[i]);
+}
+
+static void text_list(const struct mr_json *list, const char *tag, const char *class,
+                      struct mr_markup *out)
+{
+    char path[16];
+    for (unsigned i = 0; list && i < mr_json_len(list); i++) {
+        snprintf(path, sizeof path, "%u", i);
+        mr_markup_add(out, "<%s class=\"%s\">", tag, class);
+        mr_markup_text(out, mr_json_text(mr_json_at(list, path)));
+        mr_markup_add(out, "</%s>", tag);
+    }
+}
+
+static void how_measured(const struct mr_json *e, struct mr_markup *out)
+{
+    double seconds = mr_json_number(mr_json_at(e, "seconds"));
+    char text[32];
+    mr_markup_add(out, "<details><summary>How it was measured</summary>");
+    if (isfinite(seconds))
+        mr_markup_add(out, "<p>It took %s s.</p>", mr_number_text(seconds, text, sizeof text));
+    text_list(mr_json_at(e, "commands"), "pre", "", out);
+    mr_markup_add(out, "</details>");
+}
+
+static void section(const struct mr_experiment *x, const struct mr_json *e,
+                    const struct mr_report_opts *o, struct mr_markup *out, int *code)
+{
+    struct mr_view v = {.e = e, .out = out, .o = o};
+    mr_markup_add(out, "<section id=\"%s\"><h2>%s</h2><p class=\"meta\">%s</p>", x->name, x->title,
+                  x->question);
+    const char *missing =
+        e ? mr_json_text(mr_json_at(e, "missing")) : "This experiment was not run.";
+    if (missing) {
+        mr_markup_add(out, "<p><span class=\"chip missing\">missing</span> ");
+        mr_markup_text(out, missing);
+        mr_markup_add(out, "</p>");
+    }
+    if (e && mr_view_n(&v)) {
+        mr_markup_add(out, "<p>");
+        chips(x, out);
+        mr_markup_add(out, "</p>");
+        x->show(&v);
+        mr_markup_add(out, "<div class=\"beside\"><div><h3>The studies%s%s</h3>",
+                      x->figure[0] ? ", " : "", x->figure);
+        mr_markup_text(out, x->study);
+        mr_markup_add(out, "</div><div><h3>Here</h3>%s</div></div>",
+                      v.here.data ? v.here.data : "<p>See the figures above.</p>");
+        mr_markup_fini(&v.here);
+    }
+    if (e) {
+        text_list(mr_json_at(e, "warnings"), "p", "warn", out);
+        how_measured(e, out);
+    }
+    mr_markup_add(out, "</section>\n");
+    if (v.code && !*code)
+        *code = v.code;
+}
+
+/* The environment's record, whatever it holds. */
+static void machine(const struct mr_json *root, struct mr_markup *out)
+{
+    char *text = mr_json_format(mr_json_at(root, "environment"));
+    mr_markup_add(out, "<section id=\"machine\"><h2>The machine</h2><pre>");
+    mr_markup_text(out, text ? text : "not recorded");
+    mr_markup_add(out, "</pre></section>\n");
+    free(text);
+}
+
+int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
+                     struct mr_markup *page, struct mr_error *err)
+{
+    struct mr_page_link links[16];
+    unsigned n = 0;
+    int code = check(root, err);
+    if (code)
+        return code;
+    for (; n < mr_n_experiments && n < 15; n++)
+        links[n] = (struct mr_page_link){mr_experiments[n].name, mr_experiments[n].title};
+    links[n++] = (struct mr_page_link){"machine", "Machine"};
+    mr_page_begin(page, "millrace study", links, n);
+    top(root, page);
+    for (unsigned i = 0; i < mr_n_experiments; i++)
+        section(&mr_experiments[i], mr_view_find(root, mr_experiments[i].name), o, page, &code);
+    machine(root, page);
+    mr_page_end(page, mr_json_text(mr_json_at(root, "version")));
+    if (code)
+        return mr_fail(err, code, "a CSV file could not be written: %s", mr_errno_text(code));
+    return mr_markup_ok(page) ? 0 : mr_fail(err, -ENOMEM, "no memory for the page");
+}
+
+int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct mr_error *err)
+{
+    static const struct {
+        const char *experiment, *field, *pattern, *what, *unit;
+    } rows[] = {
+        {"baseline", "read_mb_per_s", "seq", "sequential read", "MB/s"},
+        {"baseline", "write_mb_per_s", "seq", "sequential write", "MB/s"},
+        {"baseline", "read_mb_per_s", "random-imagenet", "random read, ImageNet's sizes", "MB/s"},
+        {"read", "images_per_s", NULL, "files read, cold, best", "/s"},
+        {"decode", "images_per_s", NULL, "images decoded, best", "/s"},
+    };
+    char number[32];
+    int code = check(root, err);
+    if (code)
+        return code;
+    mr_markup_add(text, "%s\n", headline(root));
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double x = best_of(root, rows[i].experiment, rows[i].field, rows[i].pattern);
+        if (isfinite(x))
+            mr_markup_add(text, "  %-30s %12s %s\n", rows[i].what,
+                          mr_number_text(x, number, sizeof number), rows[i].unit);
+    }
+    double lazy = stall_of(root, "lazy"), sync = stall_of(root, "sync");
+    if (isfinite(sync))
+        mr_markup_add(text, "  %-30s %12.1f %%\n", "run lost to checkpoints, sync", sync);
+    if (isfinite(lazy))
+        mr_markup_add(text, "  %-30s %12.1f %%\n", "run lost to checkpoints, lazy", lazy);
+    return mr_markup_ok(text) ? 0 : mr_fail(err, -ENOMEM, "no memory");
+}

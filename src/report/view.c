@@ -1,0 +1,111 @@
+/* view.c - see view.h: looking things up in an experiment's JSON, and writing what was found. */
+#include "view.h"
+
+#include "plot.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct mr_json *mr_view_find(const struct mr_json *root, const char *experiment)
+{
+    const struct mr_json *list = mr_json_at(root, "results");
+    char path[32];
+    for (unsigned i = 0; list && i < mr_json_len(list); i++) {
+        snprintf(path, sizeof path, "%u.experiment", i);
+        const char *name = mr_json_text(mr_json_at(list, path));
+        snprintf(path, sizeof path, "%u", i);
+        if (name && !strcmp(name, experiment))
+            return mr_json_at(list, path);
+    }
+    return NULL;
+}
+
+unsigned mr_view_n(const struct mr_view *v)
+{
+    const struct mr_json *points = mr_json_at(v->e, "points");
+    return points ? (unsigned)mr_json_len(points) : 0;
+}
+
+const struct mr_json *mr_view_at(const struct mr_view *v, unsigned i, const char *field)
+{
+    char path[128];
+    snprintf(path, sizeof path, "points.%u.%s", i, field);
+    return mr_json_at(v->e, path);
+}
+
+double mr_view_number(const struct mr_view *v, unsigned i, const char *field)
+{
+    const struct mr_json *j = mr_view_at(v, i, field);
+    return j ? mr_json_number(j) : NAN;
+}
+
+const char *mr_view_text(const struct mr_view *v, unsigned i, const char *field)
+{
+    const struct mr_json *j = mr_view_at(v, i, field);
+    return j ? mr_json_text(j) : NULL;
+}
+
+int mr_view_flag(const struct mr_view *v, unsigned i, const char *field)
+{
+    const struct mr_json *j = mr_view_at(v, i, field);
+    return j && mr_json_is_true(j);
+}
+
+void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi)
+{
+    const struct mr_json *list = mr_view_at(v, i, field);
+    unsigned n = list ? (unsigned)mr_json_len(list) : 0;
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (unsigned k = 0; k < n; k++) {
+        char path[16];
+        snprintf(path, sizeof path, "%u", k);
+        double x = mr_json_number(mr_json_at(list, path));
+        if (isfinite(x)) {
+            *lo = fmin(*lo, x);
+            *hi = fmax(*hi, x);
+        }
+    }
+    if (n < 2 || !(*hi > *lo))
+        *lo = *hi = 0;
+}
+
+const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap)
+{
+    const char *name = mr_view_text(v, i, "storage");
+    if (!name || !strcmp(name, "disk"))
+        snprintf(buf, cap, "this disk");
+    else
+        snprintf(buf, cap, "%s%s", name, mr_view_flag(v, i, "emulated") ? " (emulated)" : "");
+    return buf;
+}
+
+void mr_view_plot(struct mr_view *v, struct mr_chart *c)
+{
+    struct mr_markup csv = {0};
+    mr_chart_finish(c);
+    if (c->failed)
+        v->out->failed = 1;
+    if (c->n_series && !c->failed) {
+        mr_plot_figure(&c->plot, v->out);
+        mr_plot_csv(&c->plot, &csv);
+        if (v->o && v->o->on_csv && !v->code && mr_markup_ok(&csv))
+            v->code = v->o->on_csv(v->o->ctx, c->plot.id, csv.data, csv.len);
+        mr_markup_fini(&csv);
+    }
+    mr_chart_fini(c);
+}
+
+void mr_view_finding(struct mr_view *v, const char *fmt, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    mr_markup_add(&v->here, "<p class=\"finding\">");
+    mr_markup_text(&v->here, text);
+    mr_markup_add(&v->here, "</p>");
+}

@@ -1,0 +1,54 @@
+/* view.h - one experiment of a study as a section of the page. */
+#ifndef MR_VIEW_H
+#define MR_VIEW_H
+
+#include "chart.h"
+#include "report.h"
+
+struct mr_view {
+    const struct mr_json *e; /* the experiment */
+    struct mr_markup *out;
+    struct mr_markup here; /* what was found, in words */
+    const struct mr_report_opts *o;
+    int code; /* what on_csv returned */
+};
+
+/* How a figure came about; the page never lets one pass for another. */
+enum mr_origin {
+    MR_ORIGIN_REAL,       /* measured on this machine's own storage and cores */
+    MR_ORIGIN_PREDICTED,  /* follows from emulated devices, was not put into them */
+    MR_ORIGIN_CALIBRATED, /* the emulated device was fitted to it */
+};
+
+struct mr_experiment {
+    const char *name, *title;
+    const char *figure;   /* of the studies: "Table I" */
+    const char *question; /* what it answers, in a sentence */
+    const char *study;    /* what the studies found */
+    unsigned origins;     /* bits 1 << enum mr_origin of what our figures are */
+    void (*show)(struct mr_view *v);
+};
+
+extern const struct mr_experiment mr_experiments[];
+extern const unsigned mr_n_experiments;
+
+/* The experiment of that name among a study's results, NULL when it is not there. */
+const struct mr_json *mr_view_find(const struct mr_json *root, const char *experiment);
+
+/* Members of point i, e.g. mr_view_number(v, 3, "images_per_s"): NaN or NULL when absent. */
+unsigned mr_view_n(const struct mr_view *v);
+const struct mr_json *mr_view_at(const struct mr_view *v, unsigned i, const char *field);
+double mr_view_number(const struct mr_view *v, unsigned i, const char *field);
+const char *mr_view_text(const struct mr_view *v, unsigned i, const char *field);
+int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
+/* Smallest and largest of an array of numbers; both 0 for fewer than two. */
+void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
+/* "hdd (emulated)" or "this disk" */
+const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap);
+
+/* Write the figure and its CSV, and free the chart. */
+void mr_view_plot(struct mr_view *v, struct mr_chart *c);
+/* A sentence about what was found, to stand beside what the studies found. */
+void mr_view_finding(struct mr_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,251 @@
+/* view_input.c - the experiments about input: raw limits, reading, decoding, overlap, batch sizes,
+ * the files themselves. */
+#include "view_parts.h"
+
+#include "scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void mr_show_baseline(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
+                                  .id = "baseline",
+                                  .title = "Sequential bandwidth",
+                                  .x_label = "storage",
+                                  .y_label = "MB/s",
+                                  .summary = "Bars of sequential read and write bandwidth for each "
+                                             "storage."}};
+    char name[64], text[32];
+    struct mr_series *reads = mr_chart_series(&c, "read"), *writes = mr_chart_series(&c, "write");
+    mr_markup_add(v->out, "<div class=\"scroll\"><table><thead><tr><th>storage</th><th>pattern</th>"
+                          "<th>read MB/s</th><th>write MB/s</th><th>operations/s</th><th>latency "
+                          "us p50</th><th>p99</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        static const char *const columns[] = {"read_mb_per_s", "write_mb_per_s", "iops",
+                                              "latency_us.p50", "latency_us.p99"};
+        const char *pattern = mr_view_text(v, i, "pattern");
+        mr_view_storage(v, i, name, sizeof name);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, name);
+        mr_markup_add(v->out, "</td><td>");
+        mr_markup_text(v->out, pattern);
+        for (unsigned k = 0; k < 5; k++)
+            mr_markup_add(v->out, "</td><td>%s",
+                          mr_number_text(mr_view_number(v, i, columns[k]), text, sizeof text));
+        mr_markup_add(v->out, "</td></tr>");
+        if (pattern && !strcmp(pattern, "seq")) {
+            unsigned at = mr_chart_name(&c, "%s", name);
+            mr_chart_put(&c, reads, at, mr_view_number(v, i, "read_mb_per_s"), 0, 0);
+            mr_chart_put(&c, writes, at, mr_view_number(v, i, "write_mb_per_s"), 0, 0);
+        }
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+    mr_view_plot(v, &c);
+}
+
+/* Speed-up from the fewest to the most threads on one storage and engine; NaN when not there. */
+static double speed_up(const struct mr_view *v, const char *storage, const char *engine)
+{
+    double few = INFINITY, many = 0, at_few = NAN, at_many = NAN;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *s = mr_view_text(v, i, "storage"), *e = mr_view_text(v, i, "engine");
+        double t = mr_view_number(v, i, "threads");
+        if (!s || !e || strcmp(s, storage) || strcmp(e, engine))
+            continue;
+        if (t < few) {
+            few = t;
+            at_few = mr_view_number(v, i, "images_per_s");
+        }
+        if (t > many) {
+            many = t;
+            at_many = mr_view_number(v, i, "images_per_s");
+        }
+    }
+    return at_many / at_few;
+}
+
+static void rate_over_threads(struct mr_view *v, const char *id, const char *title)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_LINES,
+                                  .id = id,
+                                  .title = title,
+                                  .x_label = "threads",
+                                  .y_label = "images/s",
+                                  .log_x = 1,
+                                  .log_y = 1,
+                                  .summary = "Lines of images per second over the number of "
+                                             "threads, one for each storage and engine."}};
+    char name[64];
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *engine = mr_view_text(v, i, "engine");
+        double lo, hi;
+        mr_view_storage(v, i, name, sizeof name);
+        struct mr_series *s = mr_chart_series(&c, "%s, %s", name, engine ? engine : "");
+        if (s)
+            s->dashed = mr_view_flag(v, i, "emulated");
+        mr_view_spread(v, i, "runs", &lo, &hi);
+        mr_chart_add(&c, s,
+                     (struct mr_point){mr_view_number(v, i, "threads"),
+                                       mr_view_number(v, i, "images_per_s"), lo, hi});
+    }
+    mr_view_plot(v, &c);
+    double disk = speed_up(v, "disk", "threads"), hdd = speed_up(v, "hdd", "threads");
+    if (isfinite(disk))
+        mr_view_finding(v, "On this disk the most threads are %.2f times as fast as the fewest.",
+                        disk);
+    if (isfinite(hdd))
+        mr_view_finding(v, "On the emulated hard disk: %.2f times.", hdd);
+}
+
+void mr_show_read(struct mr_view *v)
+{
+    rate_over_threads(v, "read", "Reading whole files");
+    double best = 0;
+    char name[64] = "";
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        double share = mr_view_number(v, i, "baseline_share");
+        if (!mr_view_flag(v, i, "emulated") && share > best) {
+            best = share;
+            snprintf(name, sizeof name, "%s, %.0f threads", mr_view_text(v, i, "engine"),
+                     mr_view_number(v, i, "threads"));
+        }
+    }
+    if (best > 0)
+        mr_view_finding(v,
+                        "The best way here (%s) reaches %.0f%% of what the device delivers at "
+                        "random with files of these sizes.",
+                        name, 100 * best);
+}
+
+void mr_show_decode(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
+                                  .id = "decode-cpu",
+                                  .title = "Where the CPU time of an image goes",
+                                  .x_label = "storage, engine and threads",
+                                  .y_label = "ms of CPU an image",
+                                  .summary = "Stacked bars: decoding, resizing and all the rest."}};
+    rate_over_threads(v, "decode", "Reading, decoding and resizing");
+    struct mr_series *decode = mr_chart_series(&c, "decode"),
+                     *resize = mr_chart_series(&c, "resize"),
+                     *rest = mr_chart_series(&c, "everything else");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        if (mr_view_flag(v, i, "emulated"))
+            continue;
+        double d = 1e3 * mr_view_number(v, i, "decode_s_per_image");
+        double r = 1e3 * mr_view_number(v, i, "resize_s_per_image");
+        double all = 1e3 * mr_view_number(v, i, "cpu_s_per_image");
+        unsigned at = mr_chart_name(&c, "%s %.0f", mr_view_text(v, i, "engine"),
+                                    mr_view_number(v, i, "threads"));
+        mr_chart_put(&c, decode, at, d, 0, 0);
+        mr_chart_put(&c, resize, at, r, 0, 0);
+        mr_chart_put(&c, rest, at, fmax(all - d - r, 0), 0, 0);
+    }
+    mr_view_plot(v, &c);
+}
+
+void mr_show_overlap(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
+                                  .id = "overlap",
+                                  .title = "Time of a training step, with and without prefetch",
+                                  .x_label = "storage and threads",
+                                  .y_label = "seconds a step",
+                                  .summary = "Bars of step time; with prefetch they are all alike, "
+                                             "without they show what input costs."}};
+    char name[64];
+    double floor_s = NAN, worst = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++)
+        if (mr_view_flag(v, i, "synthetic"))
+            floor_s = mr_view_number(v, i, "step_s");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        if (mr_view_flag(v, i, "synthetic"))
+            continue;
+        double prefetch = mr_view_number(v, i, "prefetch"), step = mr_view_number(v, i, "step_s");
+        mr_view_storage(v, i, name, sizeof name);
+        char *space = strchr(name, ' ');
+        if (space && strcmp(name, "this disk"))
+            *space = 0;
+        unsigned at = mr_chart_name(&c, "%s %.0f", name, mr_view_number(v, i, "threads"));
+        mr_chart_put(&c, mr_chart_series(&c, "prefetch %.0f", prefetch), at, step, 0, 0);
+        if (prefetch > 0 && step / floor_s > worst)
+            worst = step / floor_s;
+    }
+    for (unsigned k = 0; isfinite(floor_s) && k < c.n_names; k++)
+        mr_chart_put(&c, mr_chart_series(&c, "no input (synthetic)"), k, floor_s, 0, 0);
+    mr_view_plot(v, &c);
+    if (worst > 0)
+        mr_view_finding(v,
+                        "With one batch of prefetch no storage and no number of threads makes a "
+                        "step more than %.1f%% longer than without any input.",
+                        100 * (worst - 1));
+}
+
+void mr_show_batch(struct mr_view *v)
+{
+    struct mr_chart c = {
+        .plot = {.kind = MR_PLOT_LINES,
+                 .id = "batch",
+                 .title = "Time per image against batch size",
+                 .x_label = "images in a batch",
+                 .y_label = "ms an image",
+                 .log_x = 1,
+                 .summary = "Lines that fall: larger batches cost less an image."}};
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *device = mr_view_text(v, i, "device");
+        double lo, hi;
+        mr_view_spread(v, i, "runs", &lo, &hi);
+        mr_chart_add(&c, mr_chart_series(&c, "%s", device ? device : ""),
+                     (struct mr_point){mr_view_number(v, i, "batch"),
+                                       1e3 * mr_view_number(v, i, "s_per_image"), 1e3 * lo,
+                                       1e3 * hi});
+    }
+    mr_view_plot(v, &c);
+}
+
+void mr_show_files(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
+                                  .id = "files",
+                                  .title = "Sizes of the files",
+                                  .x_label = "up to",
+                                  .y_label = "files",
+                                  .touching = 1,
+                                  .summary = "Histogram of file sizes in powers of two."}};
+    const struct mr_json *bins = mr_view_at(v, 0, "histogram");
+    struct mr_series *s = mr_chart_series(&c, "files");
+    char path[64], text[32];
+    for (unsigned i = 0; bins && i < mr_json_len(bins); i++) {
+        snprintf(path, sizeof path, "%u.to_bytes", i);
+        double to = mr_json_number(mr_json_at(bins, path));
+        snprintf(path, sizeof path, "%u.n", i);
+        double n = mr_json_number(mr_json_at(bins, path));
+        unsigned at = to >= 1 << 20 ? mr_chart_name(&c, "%.0fM", to / (1 << 20))
+                                    : mr_chart_name(&c, "%.0fK", to / 1024);
+        mr_chart_put(&c, s, at, n, 0, 0);
+    }
+    mr_view_plot(v, &c);
+    const struct mr_json *requests = mr_view_at(v, 0, "requests");
+    if (!requests || !mr_json_len(requests))
+        return;
+    mr_markup_add(v->out,
+                  "<h3>Requests at the device while reading</h3><div class=\"scroll\"><table>"
+                  "<thead><tr><th>device</th><th>KB a request</th><th>wait ms</th><th>queue"
+                  "</th><th>service ms</th><th>busy %%</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_json_len(requests); i++) {
+        static const char *const columns[] = {"read_kb", "wait_ms", "queue", "svc_ms", "util"};
+        snprintf(path, sizeof path, "%u.device", i);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, mr_json_text(mr_json_at(requests, path)));
+        for (unsigned k = 0; k < 5; k++) {
+            snprintf(path, sizeof path, "%u.%s", i, columns[k]);
+            mr_markup_add(
+                v->out, "</td><td>%s",
+                mr_number_text(mr_json_number(mr_json_at(requests, path)), text, sizeof text));
+        }
+        mr_markup_add(v->out, "</td></tr>");
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+}

@@ -1,0 +1,239 @@
+/* view_training.c - the experiments about training: activity over time, checkpoints, phases, and
+ * the verdict that comes of it all. */
+#include "view_parts.h"
+
+#include "scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double item(const struct mr_json *list, unsigned i)
+{
+    char path[16];
+    snprintf(path, sizeof path, "%u", i);
+    return mr_json_number(mr_json_at(list, path));
+}
+
+void mr_show_activity(struct mr_view *v)
+{
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const struct mr_json *t = mr_view_at(v, i, "time_s");
+        const struct mr_json *r = mr_view_at(v, i, "read_mb_per_s");
+        const struct mr_json *w = mr_view_at(v, i, "write_mb_per_s");
+        char id[32], title[128], name[64];
+        const char *variant = mr_view_text(v, i, "variant");
+        snprintf(id, sizeof id, "activity-%u", i + 1);
+        snprintf(title, sizeof title, "Device activity on %s: %s",
+                 mr_view_storage(v, i, name, sizeof name), variant ? variant : "");
+        struct mr_chart c = {.plot = {.kind = MR_PLOT_AREAS,
+                                      .id = id,
+                                      .title = title,
+                                      .x_label = "seconds",
+                                      .y_label = "MB/s",
+                                      .summary = "What was read and written over time, stacked."}};
+        struct mr_series *reads = mr_chart_series(&c, "read"),
+                         *writes = mr_chart_series(&c, "written");
+        for (unsigned k = 0; t && r && w && k < mr_json_len(t); k++) {
+            mr_chart_add(&c, reads, (struct mr_point){item(t, k), item(r, k), 0, 0});
+            mr_chart_add(&c, writes, (struct mr_point){item(t, k), item(w, k), 0, 0});
+        }
+        mr_view_plot(v, &c);
+        double end = mr_view_number(v, i, "end_of_run_s");
+        if (isfinite(end))
+            mr_view_finding(v, "Training ended at %.1f s; what follows is work in the background.",
+                            end);
+    }
+}
+
+void mr_show_checkpoint(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
+                                  .id = "checkpoint",
+                                  .title = "A training run with a checkpoint every 20 steps",
+                                  .x_label = "how checkpoints are taken",
+                                  .y_label = "seconds",
+                                  .summary = "Stacked bars: time of the steps, and time that "
+                                             "training stood still for checkpoints."}};
+    struct mr_series *steps = mr_chart_series(&c, "training"),
+                     *stall = mr_chart_series(&c, "standing still for checkpoints");
+    char text[32];
+    mr_markup_add(v->out,
+                  "<div class=\"scroll\"><table><thead><tr><th>mode</th><th>to</th><th>then "
+                  "to</th><th>stall s</th><th>share %%</th><th>durable fast s</th><th>"
+                  "durable slow s</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
+                   *drain = mr_view_text(v, i, "drain");
+        double seconds = mr_view_number(v, i, "seconds"), still = mr_view_number(v, i, "stall_s");
+        const double columns[] = {still, 100 * mr_view_number(v, i, "share"),
+                                  mr_view_number(v, i, "durable_fast_s"),
+                                  mr_view_number(v, i, "durable_slow_s")};
+        unsigned at = mr_chart_name(&c, "%s%s%s%s%s", mode ? mode : "", to ? " " : "", to ? to : "",
+                                    drain ? ">" : "", drain ? drain : "");
+        mr_chart_put(&c, steps, at, seconds - (isfinite(still) ? still : 0), 0, 0);
+        mr_chart_put(&c, stall, at, isfinite(still) ? still : 0, 0, 0);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, mode);
+        mr_markup_add(v->out, "</td><td>");
+        mr_markup_text(v->out, to ? to : "-");
+        mr_markup_add(v->out, "</td><td>");
+        mr_markup_text(v->out, drain ? drain : "-");
+        for (unsigned k = 0; k < 4; k++)
+            mr_markup_add(v->out, "</td><td>%s", mr_number_text(columns[k], text, sizeof text));
+        mr_markup_add(v->out, "</td></tr>");
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+    mr_view_plot(v, &c);
+}
+
+static void show_timeline(struct mr_view *v, unsigned i)
+{
+    const struct mr_json *spans = mr_view_at(v, i, "spans");
+    const char *shuffle = mr_view_text(v, i, "shuffle");
+    char id[32], title[128], name[64], path[32];
+    snprintf(id, sizeof id, "phases-%u", i + 1);
+    snprintf(title, sizeof title, "Phases on %s, shuffle %s",
+             mr_view_storage(v, i, name, sizeof name), shuffle ? shuffle : "");
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_TIMELINE,
+                                  .id = id,
+                                  .title = title,
+                                  .x_label = "seconds",
+                                  .y_label = "",
+                                  .summary = "When each phase was under way; overlapping spans of "
+                                             "one phase are merged."}};
+    for (unsigned k = 0; spans && k < mr_json_len(spans); k++) {
+        snprintf(path, sizeof path, "%u", k);
+        const struct mr_json *span = mr_json_at(spans, path);
+        const char *phase = mr_json_text(mr_json_at(span, "0"));
+        struct mr_series *s = mr_chart_series(&c, "%s", phase ? phase : "");
+        mr_chart_add(&c, s,
+                     (struct mr_point){0, mr_chart_name(&c, "%s", phase ? phase : ""),
+                                       item(span, 1), item(span, 2)});
+    }
+    mr_view_plot(v, &c);
+}
+
+void mr_show_phases(struct mr_view *v)
+{
+    char text[32], path[64];
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const struct mr_json *phases = mr_view_at(v, i, "phases");
+        const char *shuffle = mr_view_text(v, i, "shuffle");
+        show_timeline(v, i);
+        mr_markup_add(v->out, "<div class=\"scroll\"><table><thead><tr><th>phase</th><th>merged "
+                              "s</th><th>summed s</th><th>MB/s</th><th>hidden behind training "
+                              "%%</th></tr></thead><tbody>");
+        for (unsigned k = 0; phases && k < mr_json_len(phases); k++) {
+            static const char *const columns[] = {"union_s", "sum_s", "mb_per_s", "hidden_share"};
+            snprintf(path, sizeof path, "%u.name", k);
+            mr_markup_add(v->out, "<tr><td>");
+            mr_markup_text(v->out, mr_json_text(mr_json_at(phases, path)));
+            for (unsigned m = 0; m < 4; m++) {
+                snprintf(path, sizeof path, "%u.%s", k, columns[m]);
+                double x = mr_json_number(mr_json_at(phases, path));
+                mr_markup_add(v->out, "</td><td>%s",
+                              mr_number_text(m == 3 ? 100 * x : x, text, sizeof text));
+            }
+            mr_markup_add(v->out, "</td></tr>");
+        }
+        mr_markup_add(v->out, "</tbody></table></div>");
+        double share = mr_view_number(v, i, "read_share_of_train");
+        if (isfinite(share))
+            mr_view_finding(v, "Reading (shuffle %s) takes %.1f%% of the training time.",
+                            shuffle ? shuffle : "", 100 * share);
+    }
+}
+
+static void show_split(struct mr_view *v)
+{
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
+                                  .id = "verdict-split",
+                                  .title = "What a step consists of when nothing overlaps",
+                                  .x_label = "",
+                                  .y_label = "seconds",
+                                  .summary = "One stacked bar: fetching, decoding, hand-over, "
+                                             "computing."}};
+    static const char *const parts[][2] = {{"compute_s", "compute"},
+                                           {"decode_s", "decode"},
+                                           {"fetch_s", "fetch"},
+                                           {"hand_over_s", "hand-over"}};
+    unsigned at = mr_chart_name(&c, "one step");
+    for (unsigned k = 0; k < 4; k++) {
+        double x = mr_view_number(v, 0, parts[k][0]);
+        if (isfinite(x))
+            mr_chart_put(&c, mr_chart_series(&c, "%s", parts[k][1]), at, fmax(x, 0), 0, 0);
+    }
+    mr_view_plot(v, &c);
+}
+
+static void show_sizing(struct mr_view *v)
+{
+    const struct mr_json *list = mr_view_at(v, 0, "sizing");
+    static const char *const columns[] = {"images_per_s_each", "by_storage", "by_cores", "feeds"};
+    char path[64], text[32];
+    if (!list || !mr_json_len(list))
+        return;
+    mr_markup_add(v->out, "<h3>How many accelerators this machine would feed</h3><div "
+                          "class=\"scroll\"><table><thead><tr><th>accelerator</th><th>images/s "
+                          "each</th><th>storage feeds</th><th>cores feed</th><th>together</th></tr>"
+                          "</thead><tbody>");
+    for (unsigned i = 0; i < mr_json_len(list); i++) {
+        snprintf(path, sizeof path, "%u.accelerator", i);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, mr_json_text(mr_json_at(list, path)));
+        for (unsigned k = 0; k < 4; k++) {
+            snprintf(path, sizeof path, "%u.%s", i, columns[k]);
+            mr_markup_add(
+                v->out, "</td><td>%s",
+                mr_number_text(mr_json_number(mr_json_at(list, path)), text, sizeof text));
+        }
+        mr_markup_add(v->out, "</td></tr>");
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+}
+
+/* [[x, n], ...] for one accelerator after the other: {accelerator, curve}. */
+static void show_curve(struct mr_view *v, const char *field, const char *id, const char *title,
+                       const char *x_label)
+{
+    const struct mr_json *list = mr_view_at(v, 0, field);
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_LINES,
+                                  .id = id,
+                                  .title = title,
+                                  .x_label = x_label,
+                                  .y_label = "accelerators fed",
+                                  .summary = "Lines that rise and then stay level."}};
+    char path[64];
+    for (unsigned i = 0; list && i < mr_json_len(list); i++) {
+        snprintf(path, sizeof path, "%u.accelerator", i);
+        const char *name = mr_json_text(mr_json_at(list, path));
+        struct mr_series *s = mr_chart_series(&c, "%s", name ? name : "");
+        snprintf(path, sizeof path, "%u.curve", i);
+        const struct mr_json *curve = mr_json_at(list, path);
+        for (unsigned k = 0; curve && k < mr_json_len(curve); k++) {
+            snprintf(path, sizeof path, "%u", k);
+            const struct mr_json *p = mr_json_at(curve, path);
+            mr_chart_add(&c, s, (struct mr_point){item(p, 0), item(p, 1), 0, 0});
+        }
+    }
+    mr_view_plot(v, &c);
+}
+
+void mr_show_verdict(struct mr_view *v)
+{
+    const char *advice = mr_view_text(v, 0, "recommendation.text");
+    double predicted = mr_view_number(v, 0, "recommendation.predicted_images_per_s");
+    double measured = mr_view_number(v, 0, "recommendation.measured_images_per_s");
+    show_split(v);
+    if (advice)
+        mr_view_finding(v, "%s", advice);
+    if (isfinite(predicted) && isfinite(measured))
+        mr_view_finding(v,
+                        "Predicted %.0f images/s, measured %.0f: the prediction was off by %.1f%%.",
+                        predicted, measured, 100 * fabs(predicted / measured - 1));
+    show_sizing(v);
+    show_curve(v, "by_bandwidth", "sizing-storage", "Accelerators fed, by storage bandwidth",
+               "MB/s from storage");
+    show_curve(v, "by_cores", "sizing-cores", "Accelerators fed, by cores", "cores");
+}
