@@ -59,7 +59,6 @@ static const char *const examples[N_COMMANDS] = {
          "  millrace checkpoint restore run --drain /slow/run --to rescued\n"),
     [CMD_EVICT] = "  millrace evict photos\n",
     [CMD_GENERATE] = "  millrace generate --preset caltech101 --out photos\n",
-    [CMD_INSPECT] = "  millrace inspect photos --check\n",
     [CMD_WATCH] = ("  millrace watch -- millrace bench --data photos --cold\n"
                    "  millrace watch --interval 100ms --csv io.csv --json io.json -- make\n"
                    "  millrace watch --device vda,sdb --duration 60s\n"),

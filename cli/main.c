@@ -15,11 +15,9 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_EVICT] = command_evict,
     [CMD_GENERATE] = command_generate,
     [CMD_INSPECT] = command_inspect,
+    [CMD_REPORT] = command_report,
     [CMD_TRAIN] = command_train,
     [CMD_WATCH] = command_watch,
-    [CMD_BENCH] = command_bench,       [CMD_EVICT] = command_evict,
-    [CMD_GENERATE] = command_generate, [CMD_INSPECT] = command_inspect,
-    [CMD_REPORT] = command_report,
 };
 /* clang-format on */
 

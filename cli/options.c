@@ -6,27 +6,19 @@
 
 #include <string.h>
 
-#define BASELINE (1u << CMD_BASELINE)
 #define DEFAULT_BATCH 64
 
-#define BENCH    (1u << CMD_BENCH)
-#define EVICT    (1u << CMD_EVICT)
-#define GENERATE (1u << CMD_GENERATE)
-#define INSPECT  (1u << CMD_INSPECT)
-#define WATCH    (1u << CMD_WATCH)
-#define INPUT    (BENCH | TRAIN) /* commands that feed from a data set */
-#define EVERY    (~0u)
+#define BASELINE   (1u << CMD_BASELINE)
 #define BENCH      (1u << CMD_BENCH)
 #define CHECKPOINT (1u << CMD_CHECKPOINT)
 #define EVICT      (1u << CMD_EVICT)
 #define GENERATE   (1u << CMD_GENERATE)
 #define INSPECT    (1u << CMD_INSPECT)
+#define REPORT     (1u << CMD_REPORT)
+#define TRAIN      (1u << CMD_TRAIN)
 #define WATCH      (1u << CMD_WATCH)
+#define INPUT      (BENCH | TRAIN) /* commands that feed from a data set */
 #define EVERY      (~0u)
-#define TRAIN    (1u << CMD_TRAIN)
-#define REPORT   (1u << CMD_REPORT)
-#define INPUT    BENCH /* commands that feed from a data set */
-#define EVERY    (BENCH | EVICT | GENERATE | INSPECT | REPORT)
 
 const struct command_row command_table[N_COMMANDS] = {
     [CMD_BASELINE] =
@@ -68,11 +60,6 @@ const struct command_row command_table[N_COMMANDS] = {
          "decode like those of a known data set: DIR/class/number.jpg and DIR/list.csv. The same "
          "options give the same bytes.",
          0, 0},
-    [CMD_INSPECT] = {"inspect", "PATH", "say what a data set is",
-                     "Counts samples and classes of a folder or list, shows the distribution of "
-                     "file sizes, formats and dimensions, how much of it is cached, and which "
-                     "files cannot be used.",
-                     1, 1},
     [CMD_WATCH] =
         {"watch", "[-- COMMAND...]", "sample devices, CPU and memory while a command runs",
          "Runs a command and samples all block devices, CPU, memory, page cache, pressure, network "

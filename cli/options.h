@@ -17,9 +17,9 @@ enum command {
     CMD_EVICT,
     CMD_GENERATE,
     CMD_INSPECT,
+    CMD_REPORT,
     CMD_TRAIN,
     CMD_WATCH,
-    CMD_REPORT,
     N_COMMANDS,
     CMD_NONE = N_COMMANDS,
 };
