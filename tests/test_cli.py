@@ -231,7 +231,7 @@ class Usage(CliCase):
     def test_missing_and_surplus_operands(self):
         self.assert_usage(run("evict"), "PATH")
         self.assert_usage(run("inspect"), "PATH")
-        self.assert_usage(run("inspect", "a", "b"), "PATH")
+        self.assert_usage(run("inspect", "a", "b", "c"), "PATH")
         self.assert_usage(run("bench", "folder"), "'folder' is not expected", "--data")
 
     def test_options_that_exclude_each_other(self):
