@@ -39,8 +39,11 @@ struct mr_out_dir {
     char path[];
 };
 
-/* Ask the hook, reserve the device.  *deadline is 0 without a device. */
-static int begin(struct mr_out_dir *d, struct mr_out_op *op, uint64_t *deadline)
+/* Ask the hook, reserve the device.  *deadline is 0 without a device.  `f` for writes: several
+ * threads write a file from front to back and are a little out of step; a device's queue puts that
+ * right, so what is charged is one run from the file's start. */
+static int begin(struct mr_out_dir *d, struct mr_out_op *op, struct mr_out_file *f,
+                 uint64_t *deadline)
 {
     static const enum mr_device_op device_op[] = {
         [MR_OUT_CREATE] = MR_DEV_META,    [MR_OUT_ALLOCATE] = MR_DEV_META,
@@ -53,9 +56,13 @@ static int begin(struct mr_out_dir *d, struct mr_out_op *op, uint64_t *deadline)
     int r = d->hook && d->hook->before ? d->hook->before(d->hook->ctx, op) : 0;
     if (r < 0)
         return r;
-    if (d->device)
-        *deadline = mr_device_reserve(d->device, device_op[op->kind], NULL,
-                                      op->kind == MR_OUT_WRITE ? op->len : 0);
+    if (!d->device)
+        return 0;
+    struct mr_device_place place = {.file = f ? f->inode : 0};
+    if (f)
+        place.offset = atomic_fetch_add(&f->charged, op->len);
+    *deadline = mr_device_reserve(d->device, device_op[op->kind], f ? &place : NULL,
+                                  f ? op->len : 0);
     return 0;
 }
 
@@ -181,7 +188,7 @@ static int allocate(struct mr_out_file *f, uint64_t len)
 {
     struct mr_out_op op = {.kind = MR_OUT_ALLOCATE, .name = f->name, .len = len};
     uint64_t deadline;
-    int r = begin(f->dir, &op, &deadline);
+    int r = begin(f->dir, &op, NULL, &deadline);
     if (r)
         return r;
     do
@@ -201,7 +208,7 @@ int mr_out_create(struct mr_out_dir *d, const char *name, uint64_t len, int dire
     uint64_t deadline;
     if (strlen(name) >= sizeof f->name)
         return -ENAMETOOLONG;
-    int r = begin(d, &op, &deadline);
+    int r = begin(d, &op, NULL, &deadline);
     int fd = r ? r : open_new(d, name, &direct);
     r = r ? r : end(d, &op, deadline, fd < 0 ? fd : 0);
     if (r)
@@ -209,8 +216,13 @@ int mr_out_create(struct mr_out_dir *d, const char *name, uint64_t len, int dire
     f->dir = d;
     f->fd = fd;
     f->direct = direct;
+    f->charged = 0;
     strcpy(f->name, name);
-    r = len ? allocate(f, len) : 0;
+    struct stat st;
+    r = fstat(fd, &st) ? -errno : 0;
+    f->inode = r ? 0 : st.st_ino;
+    if (!r && len)
+        r = allocate(f, len);
     if (r) {
         mr_out_close(f);
         mr_out_unlink(d, name);
@@ -256,7 +268,7 @@ int mr_out_write(struct mr_out_file *f, const void *data, size_t len, uint64_t o
     struct mr_out_op op = {
         .kind = MR_OUT_WRITE, .name = f->name, .offset = offset, .len = len, .data = data};
     uint64_t deadline;
-    int r = begin(f->dir, &op, &deadline);
+    int r = begin(f->dir, &op, f, &deadline);
     return r ? r : end(f->dir, &op, deadline, write_all(f, data, len, offset));
 }
 
@@ -264,7 +276,7 @@ int mr_out_truncate(struct mr_out_file *f, uint64_t len)
 {
     struct mr_out_op op = {.kind = MR_OUT_TRUNCATE, .name = f->name, .len = len};
     uint64_t deadline;
-    int r = begin(f->dir, &op, &deadline);
+    int r = begin(f->dir, &op, NULL, &deadline);
     if (r)
         return r;
     do
@@ -276,7 +288,7 @@ int mr_out_truncate(struct mr_out_file *f, uint64_t len)
 static int sync_fd(struct mr_out_dir *d, int fd, struct mr_out_op *op)
 {
     uint64_t deadline;
-    int r = begin(d, op, &deadline);
+    int r = begin(d, op, NULL, &deadline);
     if (r)
         return r;
     do
@@ -320,7 +332,7 @@ int mr_out_rename(struct mr_out_dir *d, const char *name, const char *to)
 {
     struct mr_out_op op = {.kind = MR_OUT_RENAME, .name = name, .to = to};
     uint64_t deadline;
-    int r = begin(d, &op, &deadline);
+    int r = begin(d, &op, NULL, &deadline);
     return r ? r : end(d, &op, deadline, renameat(d->fd, name, d->fd, to) ? -errno : 0);
 }
 
@@ -328,7 +340,7 @@ int mr_out_unlink(struct mr_out_dir *d, const char *name)
 {
     struct mr_out_op op = {.kind = MR_OUT_UNLINK, .name = name};
     uint64_t deadline;
-    int r = begin(d, &op, &deadline);
+    int r = begin(d, &op, NULL, &deadline);
     if (r)
         return r;
     r = unlinkat(d->fd, name, 0) ? -errno : 0;

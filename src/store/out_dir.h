@@ -12,6 +12,7 @@
 
 #include <millrace/api.h>
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,8 +58,10 @@ struct mr_out_opts {
 /* A file that is being written; the caller's memory. */
 struct mr_out_file {
     struct mr_out_dir *dir;
-    int fd;     /* -1: not open */
-    int direct; /* written around the page cache; may go to 0 at a write that refuses it */
+    int fd; /* -1: not open */
+    atomic_int direct; /* written around the page cache; 0 after a write that was refused that */
+    uint64_t inode;
+    atomic_uint_fast64_t charged; /* bytes that the emulated device was told of */
     char name[256];
 };
 

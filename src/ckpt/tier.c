@@ -1,0 +1,393 @@
+/* tier.c - the order of operations that makes a checkpoint exist or not.
+ *
+ *   publish   1  data   -> temporary, written, synced
+ *             2  .meta  -> temporary, written, synced
+ *             3  .index -> temporary, written, synced          (safetensors: 1 only)
+ *             4  data, .meta renamed; folder synced
+ *             5  .index renamed; folder synced                 <- from here on it exists
+ *   settle    6  `checkpoint` -> temporary, synced, renamed; folder synced
+ *             7  one of those that stay is read back, unless one has been
+ *             8  old ones: .index removed; folder synced; the rest removed
+ *
+ * Before 5 there is no .index, so nobody takes the new one; after 5 it is whole.  4 is synced before
+ * 5 so that an .index never stands without its data, in whatever order a file system writes its
+ * folder.  8 removes the .index first for the same reason.  An error anywhere up to 5 undoes what
+ * was done: the temporaries, and the data if .index had not been renamed.
+ *
+ * A step that is there already is replaced: its data stay under one name while the new data are
+ * written under the other (ckpt_name.h), and the rename of .index switches over at once.
+ *
+ * After a crash, opening removes temporaries of ours.  One of .index says that its data may have
+ * been renamed in step 4 already: they go first, unless an .index that exists uses them.
+ *
+ * No lock: see tier.h. */
+#include "tier.h"
+
+#include "errtext.h"
+#include "tf_state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(const struct mr_tier *t, int code, const char *name, struct mr_error *err)
+{
+    if (code == -ENOSPC)
+        return mr_fail(err, code, "%s/%s: no space left: free some, keep fewer, or drain elsewhere",
+                       t->o.path, name);
+    return mr_fail(err, code, "%s/%s: %s", t->o.path, name, mr_errno_text(code));
+}
+
+/* ---- opening ---- */
+
+/* Which data file an .index uses: MR_PART_DATA or _AGAIN; or -errno, -ENOENT when there is no
+ * .index. */
+static int data_part(const struct mr_tier *t, const char *prefix, uint64_t step)
+{
+    struct mr_ckpt_item item = {.step = step, .format = MR_CHECKPOINT_TF};
+    struct mr_ckpt_view v;
+    char index[MR_CKPT_MAX_NAME];
+    snprintf(item.prefix, sizeof item.prefix, "%s", prefix);
+    mr_ckpt_name(index, prefix, step, MR_PART_INDEX);
+    int there = mr_out_exists(t->dir, index);
+    if (there <= 0)
+        return there ? there : -ENOENT;
+    int r = mr_ckpt_view_open(t->o.path, &item, NULL, &v, NULL);
+    if (r)
+        return r == -ENOENT ? -EIO : r;
+    int part = v.n_shards == 2 ? MR_PART_DATA_AGAIN : MR_PART_DATA;
+    mr_ckpt_view_fini(&v);
+    return part;
+}
+
+/* `name` is an .index that a crash kept from being renamed: its data and .meta, if they were. */
+static int remove_renamed(struct mr_tier *t, const char *name)
+{
+    static const enum mr_ckpt_part parts[] = {MR_PART_DATA, MR_PART_DATA_AGAIN, MR_PART_META};
+    char prefix[MR_CKPT_MAX_NAME], file[MR_CKPT_MAX_NAME];
+    enum mr_checkpoint_format format;
+    uint64_t step;
+    size_t n;
+    if (!mr_ckpt_name_parse(name, &n, &step, &format) || format != MR_CHECKPOINT_TF)
+        return 0;
+    memcpy(prefix, name, n);
+    prefix[n] = 0;
+    int used = data_part(t, prefix, step), r = 0;
+    if (used < 0 && used != -ENOENT)
+        return 0; /* somebody's .index that cannot be read: keep what it may need */
+    for (size_t i = 0; !r && i < sizeof parts / sizeof *parts; i++) {
+        if ((int)parts[i] == used || (used >= 0 && parts[i] == MR_PART_META))
+            continue;
+        mr_ckpt_name(file, prefix, step, parts[i]);
+        r = mr_out_unlink(t->dir, file);
+    }
+    return r;
+}
+
+static int clean(void *ctx, const char *temp)
+{
+    struct mr_tier *t = ctx;
+    char name[MR_CKPT_MAX_NAME];
+    if (!mr_ckpt_temp_parse(temp, name))
+        return 0;
+    int r = remove_renamed(t, name);
+    return r ? r : mr_out_unlink(t->dir, temp);
+}
+
+int mr_tier_open(const struct mr_tier_opts *o, struct mr_tier *t, struct mr_error *err)
+{
+    struct mr_out_opts out = {.device = o->device, .hook = o->hook, .tag = o->which};
+    struct mr_ckpt_list all = {0};
+    *t = (struct mr_tier){.o = *o, .verified = -1};
+    int r = mr_out_dir_open(o->path, &out, &t->dir, err);
+    if (r)
+        return r;
+    r = mr_ckpt_each_name(o->path, clean, t);
+    if (!r)
+        r = mr_ckpt_scan(o->path, o->prefix, &all);
+    for (size_t i = 0; !r && i < all.n; i++)
+        if (all.items[i].format == o->format)
+            r = mr_ckpt_list_add(&t->list, &all.items[i]);
+    if (!r && o->keep != MR_NONE)
+        r = mr_loader_open(1, &t->loader);
+    mr_ckpt_list_fini(&all);
+    if (r) {
+        mr_fail(err, r, "%s: %s", o->path, mr_errno_text(r));
+        mr_tier_close(t);
+    }
+    return r;
+}
+
+void mr_tier_close(struct mr_tier *t)
+{
+    mr_loader_close(t->loader);
+    mr_out_dir_close(t->dir);
+    mr_ckpt_list_fini(&t->list);
+    t->loader = NULL;
+    t->dir = NULL;
+}
+
+int mr_tier_has(const struct mr_tier *t, uint64_t step)
+{
+    return mr_ckpt_list_find(&t->list, t->o.prefix, step, t->o.format) >= 0;
+}
+
+/* ---- publishing ---- */
+
+struct file {
+    char name[MR_CKPT_MAX_NAME], temp[MR_CKPT_MAX_NAME];
+    int exists; /* the temporary */
+};
+
+static void name_file(struct mr_tier *t, uint64_t step, enum mr_ckpt_part part, struct file *f)
+{
+    mr_ckpt_name(f->name, t->o.prefix, step, part);
+    mr_ckpt_temp_name(f->temp, f->name);
+    f->exists = 0;
+}
+
+static int write_data(struct mr_tier *t, struct file *file, const struct mr_tier_source *src,
+                      struct mr_error *err)
+{
+    struct mr_out_file f;
+    int r = mr_out_create(t->dir, file->temp, src->data_bytes, 1, &f);
+    if (r)
+        return fail(t, r, file->temp, err);
+    file->exists = 1;
+    r = src->write_data(src->ctx, &f, err);
+    if (!r && src->data_bytes % 4096)
+        r = mr_out_truncate(&f, src->data_bytes);
+    if (!r)
+        r = mr_out_sync(&f);
+    mr_out_close(&f);
+    return r ? fail(t, r, file->temp, err) : 0;
+}
+
+static int write_blob(struct mr_tier *t, struct file *f, const struct mr_bytes *b,
+                      struct mr_error *err)
+{
+    int r = b->error ? b->error : mr_out_small_file(t->dir, f->temp, b->data, b->len);
+    if (r)
+        return fail(t, r, f->temp, err);
+    f->exists = 1;
+    return 0;
+}
+
+/* Rename in the order of the array; the folder is synced before the last one and after it.
+ * *n_renamed says how far it came. */
+static int commit(struct mr_tier *t, struct file *files, unsigned n, unsigned *n_renamed,
+                  struct mr_error *err)
+{
+    for (*n_renamed = 0; *n_renamed < n; ++*n_renamed) {
+        struct file *f = &files[*n_renamed];
+        int r = *n_renamed && *n_renamed == n - 1 ? mr_out_sync_dir(t->dir) : 0;
+        if (!r)
+            r = mr_out_rename(t->dir, f->temp, f->name);
+        if (r)
+            return fail(t, r, f->name, err);
+        f->exists = 0;
+    }
+    int r = mr_out_sync_dir(t->dir);
+    return r ? fail(t, r, "", err) : 0;
+}
+
+/* The attempt failed.  `replaces`: there was an older one of this step, whose .meta is the same file
+ * and whose .index may be gone; what then can stand stays. */
+static void undo(struct mr_tier *t, struct file *files, unsigned n, unsigned n_renamed,
+                 int replaces)
+{
+    for (unsigned i = n; i-- > 0;)
+        if (files[i].exists)
+            mr_out_unlink(t->dir, files[i].temp);
+    if (replaces && n_renamed == n)
+        return;
+    for (unsigned i = n_renamed; i-- > 0;)
+        if (!replaces || i == 0)
+            mr_out_unlink(t->dir, files[i].name);
+}
+
+static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
+                          uint64_t *bytes, struct mr_error *err)
+{
+    struct file files[3];
+    struct mr_bytes meta, index;
+    char old[MR_CKPT_MAX_NAME];
+    unsigned n_renamed = 0;
+    int was = data_part(t, t->o.prefix, step), again = was == MR_PART_DATA;
+    name_file(t, step, again ? MR_PART_DATA_AGAIN : MR_PART_DATA, &files[0]);
+    name_file(t, step, MR_PART_META, &files[1]);
+    name_file(t, step, MR_PART_INDEX, &files[2]);
+    mr_bytes_init(&meta);
+    mr_bytes_init(&index);
+    int r = write_data(t, &files[0], src, err);
+    if (!r)
+        r = src->write_small(src->ctx, (uint32_t)again, again ? 2 : 1, &meta, &index, err);
+    if (!r)
+        r = write_blob(t, &files[1], &meta, err);
+    if (!r)
+        r = write_blob(t, &files[2], &index, err);
+    if (!r)
+        r = commit(t, files, 3, &n_renamed, err);
+    if (r) {
+        undo(t, files, 3, n_renamed, was >= 0);
+    } else {
+        *bytes = src->data_bytes + meta.len + index.len;
+        if (was >= 0) { /* nobody uses the older data any more */
+            mr_ckpt_name(old, t->o.prefix, step, (enum mr_ckpt_part)was);
+            mr_out_unlink(t->dir, old);
+        }
+    }
+    mr_bytes_fini(&index);
+    mr_bytes_fini(&meta);
+    return r;
+}
+
+static int publish_safetensors(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
+                               uint64_t *bytes, struct mr_error *err)
+{
+    struct file file;
+    unsigned n_renamed = 0;
+    name_file(t, step, MR_PART_SAFETENSORS, &file);
+    int replaces = mr_out_exists(t->dir, file.name) != 0;
+    int r = write_data(t, &file, src, err);
+    if (!r)
+        r = commit(t, &file, 1, &n_renamed, err);
+    if (r)
+        undo(t, &file, 1, n_renamed, replaces);
+    else
+        *bytes = src->data_bytes;
+    return r;
+}
+
+int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
+                    uint64_t *bytes, struct mr_error *err)
+{
+    struct mr_ckpt_item item = {.step = step, .format = t->o.format};
+    snprintf(item.prefix, sizeof item.prefix, "%s", t->o.prefix);
+    int r = t->o.format == MR_CHECKPOINT_TF ? publish_bundle(t, step, src, bytes, err)
+                                            : publish_safetensors(t, step, src, bytes, err);
+    if (!r && t->verified == (int64_t)step)
+        t->verified = -1; /* that one is replaced */
+    /* Not being on the list costs it nothing but its removal some day. */
+    if (!r && mr_ckpt_list_add(&t->list, &item))
+        mr_fail(err, -ENOMEM, "%s: no memory", t->o.path);
+    return r;
+}
+
+/* ---- after it ---- */
+
+/* How many of the oldest go: all but the newest `keep`. */
+static size_t n_victims(const struct mr_tier *t)
+{
+    return t->o.keep == MR_NONE || t->list.n <= t->o.keep ? 0 : t->list.n - t->o.keep;
+}
+
+/* Write `checkpoint`: those that stay, `step` last, for it is the latest. */
+static int write_state(struct mr_tier *t, uint64_t step, struct mr_error *err)
+{
+    static const char name[] = "checkpoint";
+    char temp[MR_CKPT_MAX_NAME];
+    size_t first = n_victims(t), n = 0;
+    struct mr_bytes text;
+    mr_bytes_init(&text);
+    const char **names = calloc(t->list.n + 1, sizeof *names);
+    char(*texts)[MR_CKPT_MAX_NAME] = calloc(t->list.n + 1, sizeof *texts);
+    int r = names && texts ? 0 : -ENOMEM;
+    for (size_t i = first; !r && i <= t->list.n; i++) {
+        uint64_t s = i < t->list.n ? t->list.items[i].step : step;
+        if (i < t->list.n && s == step)
+            continue;
+        snprintf(texts[n], sizeof *texts, "%s-%" PRIu64, t->o.prefix, s);
+        names[n] = texts[n];
+        n++;
+    }
+    mr_ckpt_temp_name(temp, name);
+    if (!r) {
+        mr_tf_state_write(names, n, &text);
+        r = text.error ? text.error : mr_out_small_file(t->dir, temp, text.data, text.len);
+    }
+    if (!r) {
+        r = mr_out_rename(t->dir, temp, name);
+        if (r)
+            mr_out_unlink(t->dir, temp);
+        else
+            r = mr_out_sync_dir(t->dir);
+    }
+    mr_bytes_fini(&text);
+    free(texts);
+    free(names);
+    return r ? fail(t, r, name, err) : 0;
+}
+
+int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err)
+{
+    static const enum mr_ckpt_part rest[] = {MR_PART_DATA, MR_PART_DATA_AGAIN, MR_PART_META};
+    char name[MR_CKPT_MAX_NAME];
+    int tf = t->o.format == MR_CHECKPOINT_TF;
+    mr_ckpt_name(name, t->o.prefix, step, tf ? MR_PART_INDEX : MR_PART_SAFETENSORS);
+    int r = mr_out_unlink(t->dir, name);
+    if (!r && tf)
+        r = mr_out_sync_dir(t->dir);
+    for (size_t i = 0; !r && tf && i < sizeof rest / sizeof *rest; i++) {
+        mr_ckpt_name(name, t->o.prefix, step, rest[i]);
+        r = mr_out_unlink(t->dir, name);
+    }
+    if (r)
+        return fail(t, r, name, err);
+    ptrdiff_t at = mr_ckpt_list_find(&t->list, t->o.prefix, step, t->o.format);
+    if (at >= 0)
+        mr_ckpt_list_remove(&t->list, (size_t)at);
+    return 0;
+}
+
+/* Read checkpoint i back. */
+static int read_back(struct mr_tier *t, size_t i, const atomic_int *stop, struct mr_error *err)
+{
+    struct mr_ckpt_view v;
+    uint64_t bytes;
+    int r = mr_ckpt_view_open(t->o.path, &t->list.items[i], t->o.device, &v, err);
+    if (r)
+        return r;
+    r = mr_loader_run(t->loader, &v, t->o.device, stop, &bytes, err);
+    if (!r)
+        t->verified = (int64_t)t->list.items[i].step;
+    mr_ckpt_view_fini(&v);
+    return r;
+}
+
+/* One that was read back is among those from `first` on, or is found there now. */
+static int find_verified(struct mr_tier *t, size_t first, const atomic_int *stop,
+                         struct mr_error *err)
+{
+    for (size_t i = first; i < t->list.n; i++)
+        if (t->verified >= 0 && t->list.items[i].step == (uint64_t)t->verified)
+            return 0;
+    struct mr_error why = {0};
+    int r = -ENOENT;
+    for (size_t i = t->list.n; r && r != -ECANCELED && i-- > first;)
+        r = read_back(t, i, stop, &why);
+    return r && r != -ECANCELED
+               ? mr_fail(err, r, "old checkpoints stay, for no newer one can be read back: %s",
+                         why.text)
+               : r;
+}
+
+int mr_tier_settle(struct mr_tier *t, uint64_t step, const atomic_int *stop, struct mr_error *err)
+{
+    int r = t->o.format == MR_CHECKPOINT_TF ? write_state(t, step, err) : 0;
+    size_t n = n_victims(t);
+    if (!r && n)
+        r = find_verified(t, n, stop, err);
+    if (r == -ECANCELED)
+        return 0; /* the next one will */
+    for (size_t i = 0; !r && n--;) {
+        if (t->list.items[i].step == step)
+            i++; /* older by number, but it has only just been made */
+        else
+            r = mr_tier_remove(t, t->list.items[i].step, err);
+    }
+    return r;
+}
