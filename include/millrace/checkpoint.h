@@ -1,9 +1,8 @@
 /* checkpoint.h - save named arrays while they are being trained, and get them back.
  *
- *   struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w}, {"step", MR_DT_I64, 0, {0}, &s}};
- *   struct mr_checkpoint *c;
- *   mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir = "ckpt"}, &c, NULL);
- *   for (;;) {
+ *   struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w}, {"step", MR_DT_I64, 0, {0},
+ * &s}}; struct mr_checkpoint *c; mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir =
+ * "ckpt"}, &c, NULL); for (;;) {
  *       ... forward, backward ...                       the snapshot is copied meanwhile
  *       mr_checkpoint_before_write(c, 0);               "w" may change now
  *       ... update w ...
@@ -111,9 +110,9 @@ struct mr_checkpoint_opts { /* zero means default */
     unsigned keep;              /* newest checkpoints that stay; 0 = 5, MR_NONE = all */
     uint64_t drain_bytes_per_s; /* at most; 0 = as fast as it goes */
     enum mr_if_busy if_busy;
-    unsigned buffers;      /* lazy: copies in memory; 0 = 2 (the next snapshot while one is written) */
-    unsigned copy_threads; /* lazy: 0 = 1; before_write helps them */
-    unsigned io_depth;     /* writes under way at once; 0 = 4 */
+    unsigned buffers; /* lazy: copies in memory; 0 = 2 (the next snapshot while one is written) */
+    unsigned copy_threads;                     /* lazy: 0 = 1; before_write helps them */
+    unsigned io_depth;                         /* writes under way at once; 0 = 4 */
     struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
 };
 
@@ -132,12 +131,12 @@ struct mr_checkpoint_record {
 struct mr_checkpoint_status {
     uint64_t begun, skipped, failed, fell_back;
     uint64_t durable_fast, durable_slow;
-    uint64_t drain_waiting;            /* on the fast tier and not yet on the slow one */
-    int64_t last_fast, last_slow;      /* newest step that is durable there, -1: none */
-    int64_t last_verified;             /* newest step that was read back and found right, -1 */
-    uint64_t memory_bytes;             /* buffers, all of them allocated at open */
-    struct mr_error error;             /* the last failure; code 0: none so far */
-    char notice[256];                  /* what deserves a word but is no failure; "" = nothing */
+    uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */
+    int64_t last_fast, last_slow; /* newest step that is durable there, -1: none */
+    int64_t last_verified;        /* newest step that was read back and found right, -1 */
+    uint64_t memory_bytes;        /* buffers, all of them allocated at open */
+    struct mr_error error;        /* the last failure; code 0: none so far */
+    char notice[256];             /* what deserves a word but is no failure; "" = nothing */
 };
 
 /* Register arrays, lock the folders, remove temporaries that a crash left (only ours), allocate and
@@ -154,8 +153,8 @@ MR_API uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_a
  * earlier one in the background is returned first, and nothing is begun; the next call begins.
  * The arrays must not change before before_write. */
 MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step);
-/* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is under
- * way. */
+/* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is
+ * under way. */
 MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
 /* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
 MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level);

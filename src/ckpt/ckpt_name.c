@@ -42,8 +42,8 @@ int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
                        enum mr_checkpoint_format *format)
 {
     size_t len = strlen(name);
-    enum mr_ckpt_part part = ends_with(name, len, endings[MR_PART_INDEX]) ? MR_PART_INDEX
-                                                                          : MR_PART_SAFETENSORS;
+    enum mr_ckpt_part part =
+        ends_with(name, len, endings[MR_PART_INDEX]) ? MR_PART_INDEX : MR_PART_SAFETENSORS;
     if (!ends_with(name, len, endings[part]))
         return 0;
     size_t end = len - strlen(endings[part]), at = end;

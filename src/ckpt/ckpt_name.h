@@ -1,10 +1,9 @@
 /* ckpt_name.h - what the files of a checkpoint are called, and which temporaries are ours.
  *
  *   model.ckpt-40.index                       TensorFlow: the commit record
- *   model.ckpt-40.data-00000-of-00001         its data; or, when a step is saved again over an older
- *   model.ckpt-40.data-00001-of-00002         one, under the name that the older one does not use
- *   model.ckpt-40.meta
- *   model.ckpt-40.safetensors                 safetensors: all in one
+ *   model.ckpt-40.data-00000-of-00001         its data; or, when a step is saved again over an
+ * older model.ckpt-40.data-00001-of-00002         one, under the name that the older one does not
+ * use model.ckpt-40.meta model.ckpt-40.safetensors                 safetensors: all in one
  *   checkpoint                                TensorFlow's pointer, for TensorFlow
  *   NAME.millrace-1f0e2d3c.tmp                a temporary: the digits are a checksum of NAME */
 #ifndef MR_CKPT_NAME_H

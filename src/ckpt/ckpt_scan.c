@@ -1,4 +1,5 @@
-/* ckpt_scan.c - see ckpt_scan.h.  Lists are short (what is kept), so places are found by walking. */
+/* ckpt_scan.c - see ckpt_scan.h.  Lists are short (what is kept), so places are found by walking.
+ */
 #include "ckpt_scan.h"
 
 #include <dirent.h>

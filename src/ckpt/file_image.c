@@ -49,8 +49,8 @@ static int cut(struct mr_file_image *im, const struct place *order)
         im->tensor_first[order[i].tensor] = n;
         for (uint64_t from = 0; from < t->bytes;) {
             size_t len = piece_len(t->offset + from, t->bytes - from);
-            im->pieces[n++] = (struct mr_piece){t->offset + from, from, (uint32_t)len,
-                                                order[i].tensor};
+            im->pieces[n++] =
+                (struct mr_piece){t->offset + from, from, (uint32_t)len, order[i].tensor};
             from += len;
         }
         im->tensor_end[order[i].tensor] = n;
@@ -85,8 +85,8 @@ int mr_file_image_init(struct mr_file_image *im, const struct mr_tensor_table *t
     im->chunk_first = calloc(im->n_chunks + 1, sizeof *im->chunk_first);
     im->tensor_first = calloc(n, sizeof *im->tensor_first);
     im->tensor_end = calloc(n, sizeof *im->tensor_end);
-    int r = order && im->pieces && im->chunk_first && im->tensor_first && im->tensor_end ? 0
-                                                                                         : -ENOMEM;
+    int r =
+        order && im->pieces && im->chunk_first && im->tensor_first && im->tensor_end ? 0 : -ENOMEM;
     if (!r) {
         for (size_t i = 0; i < table->n; i++)
             order[i] = (struct place){table->tensors[i].offset, (uint32_t)i};

@@ -31,9 +31,9 @@ struct mr_file_image {
     size_t head_bytes;                   /* before the first tensor: a header that comes last */
     size_t n_chunks, n_pieces;
     struct mr_piece *pieces; /* by their place in the file */
-    size_t *chunk_first;     /* [n_chunks + 1]: pieces of chunk c are first[c] .. first[c + 1] - 1 */
-    size_t *tensor_first;    /* [table->n]: and of tensor t, */
-    size_t *tensor_end;      /* [table->n] */
+    size_t *chunk_first;  /* [n_chunks + 1]: pieces of chunk c are first[c] .. first[c + 1] - 1 */
+    size_t *tensor_first; /* [table->n]: and of tensor t, */
+    size_t *tensor_end;   /* [table->n] */
 };
 
 /* Cut a file of `bytes`; tensors have their offsets, which are the same in `table` as in the file,

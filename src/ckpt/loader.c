@@ -8,7 +8,8 @@
  * Strings have a checksum of another kind that needs them whole: they are read into memory of their
  * own.  Sizes are known to fit in the file before anything is allocated for them.
  *
- * Lock: none; chunks are handed out by a counter, and crcs[] entries belong to who has the chunk. */
+ * Lock: none; chunks are handed out by a counter, and crcs[] entries belong to who has the chunk.
+ */
 #include "loader.h"
 
 #include "buffer.h"
@@ -21,6 +22,7 @@
 #include "whole_file.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,6 @@ struct load {
     struct mr_file_image im;
     struct mr_in_file file;
     uint32_t *crcs;
-    const atomic_int *stop;
     atomic_size_t next;
     atomic_int code; /* the first error */
 };
@@ -53,7 +54,6 @@ int mr_loader_open(unsigned depth, struct mr_loader **out)
         mr_loader_close(l);
         return r;
     }
-    mr_buffer_prefault(&l->buffers);
     *out = l;
     return 0;
 }
@@ -79,8 +79,8 @@ static int load_chunk(struct load *ld, size_t c, uint8_t *buf)
     for (size_t i = first; !r && i < end; i++) {
         const uint8_t *src = buf + (p[i].at - from);
         uint8_t *dst = ld->im.table->tensors[p[i].tensor].data;
-        ld->crcs[i] = dst ? mr_crc32c_copy(0, dst + p[i].from, src, p[i].len)
-                          : mr_crc32c(0, src, p[i].len);
+        ld->crcs[i] =
+            dst ? mr_crc32c_copy(0, dst + p[i].from, src, p[i].len) : mr_crc32c(0, src, p[i].len);
     }
     return r;
 }
@@ -91,7 +91,7 @@ static void load_chunks(void *ctx, unsigned who)
     uint8_t *buf = ld->loader->buffers.data + who * MR_CHUNK_BYTES;
     size_t c;
     while (!atomic_load(&ld->code) && (c = atomic_fetch_add(&ld->next, 1)) < ld->im.n_chunks) {
-        int none = 0, r = ld->stop && atomic_load(ld->stop) ? -ECANCELED : load_chunk(ld, c, buf);
+        int none = 0, r = load_chunk(ld, c, buf);
         if (r)
             atomic_compare_exchange_strong(&ld->code, &none, r);
     }
@@ -103,9 +103,8 @@ static int compare(const struct load *ld, const char *file, struct mr_error *err
         const struct mr_tensor *t = &ld->im.table->tensors[i];
         uint32_t crc = mr_file_image_crc(&ld->im, i, ld->crcs);
         uint64_t n;
-        if (t->dtype == MR_DT_STRING &&
-            (mr_tensor_elements(t->n_dims, t->dims, &n) ||
-             mr_bundle_strings_crc(t->data, (size_t)t->bytes, n, &crc)))
+        if (t->dtype == MR_DT_STRING && (mr_tensor_elements(t->n_dims, t->dims, &n) ||
+                                         mr_bundle_strings_crc(t->data, (size_t)t->bytes, n, &crc)))
             return mr_fail(err, -EBADMSG, "%s: tensor %s: its strings are damaged", file, t->name);
         if (t->has_crc && crc != t->crc)
             return mr_fail(err, -EBADMSG, "%s: tensor %s: checksum %08x, should be %08x", file,
@@ -146,10 +145,9 @@ static void drop(struct mr_tensor_table *t)
 }
 
 static int load_file(struct mr_loader *l, const struct mr_ckpt_view *v, uint32_t s,
-                     struct mr_device *device, const atomic_int *stop, uint64_t *bytes,
-                     struct mr_error *err)
+                     struct mr_device *device, uint64_t *bytes, struct mr_error *err)
 {
-    struct load ld = {.loader = l, .stop = stop, .file.fd = -1};
+    struct load ld = {.loader = l, .file.fd = -1};
     struct mr_tensor_table table = {0};
     char file[1280];
     mr_ckpt_view_file(v, s, file);
@@ -201,12 +199,12 @@ static uint64_t next_shard(const struct mr_ckpt_view *v, uint64_t s)
 }
 
 int mr_loader_run(struct mr_loader *l, struct mr_ckpt_view *v, struct mr_device *device,
-                  const atomic_int *stop, uint64_t *bytes, struct mr_error *err)
+                  uint64_t *bytes, struct mr_error *err)
 {
-    uint64_t total = v->small_bytes;
+    uint64_t total = v->index_bytes;
     int r = 0;
     for (uint64_t s = next_shard(v, 0); !r && s < v->n_shards; s = next_shard(v, s + 1))
-        r = load_file(l, v, (uint32_t)s, device, stop, &total, err);
+        r = load_file(l, v, (uint32_t)s, device, &total, err);
     if (!r)
         *bytes = total;
     return r;

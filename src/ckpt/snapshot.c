@@ -12,6 +12,7 @@
 #include "snapshot.h"
 
 #include "buffer.h"
+#include "clock.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ struct shot {
     struct mr_buffer image;
     uint32_t *crcs;       /* [n_pieces] */
     uint32_t *chunk_left; /* [n_chunks]: pieces not yet copied */
+    uint64_t copied_ns;
 };
 
 struct mr_snapshot {
@@ -54,6 +56,8 @@ static void copy_piece(struct mr_snapshot *s, size_t p)
     pthread_mutex_unlock(&s->mu);
     shot->crcs[p] = mr_file_image_copy(s->im, p, shot->image.data + c * MR_CHUNK_BYTES);
     pthread_mutex_lock(&s->mu);
+    if (s->n_left == 1) /* before its chunk is told */
+        shot->copied_ns = mr_clock_ns();
     int tell = --shot->chunk_left[c] == 0;
     tell |= --s->tensor_left[piece->tensor] == 0;
     if (--s->n_left == 0) {
@@ -177,6 +181,7 @@ void mr_snapshot_begin(struct mr_snapshot *s, unsigned i)
     s->current = i;
     s->cursor = 0;
     s->n_left = im->n_pieces;
+    s->shots[i].copied_ns = mr_clock_ns();
     memset(s->claimed, 0, im->n_pieces);
     for (size_t c = 0; c < im->n_chunks; c++)
         s->shots[i].chunk_left[c] = (uint32_t)(im->chunk_first[c + 1] - im->chunk_first[c]);
@@ -220,4 +225,9 @@ uint8_t *mr_snapshot_chunk(struct mr_snapshot *s, unsigned i, size_t c)
 const uint32_t *mr_snapshot_crcs(const struct mr_snapshot *s, unsigned i)
 {
     return s->shots[i].crcs;
+}
+
+uint64_t mr_snapshot_copied_ns(const struct mr_snapshot *s, unsigned i)
+{
+    return s->shots[i].copied_ns;
 }

@@ -34,6 +34,8 @@ int mr_snapshot_is_done(struct mr_snapshot *s);
 
 /* Chunk c of shot i, waited for; bytes beyond the file's end are zero. */
 uint8_t *mr_snapshot_chunk(struct mr_snapshot *s, unsigned i, size_t c);
+/* When the last piece of shot i was copied: CLOCK_MONOTONIC ns; as for the crcs. */
+uint64_t mr_snapshot_copied_ns(const struct mr_snapshot *s, unsigned i);
 /* [n_pieces], valid when every chunk has been waited for. */
 const uint32_t *mr_snapshot_crcs(const struct mr_snapshot *s, unsigned i);
 

@@ -9,10 +9,10 @@
  *             7  one of those that stay is read back, unless one has been
  *             8  old ones: .index removed; folder synced; the rest removed
  *
- * Before 5 there is no .index, so nobody takes the new one; after 5 it is whole.  4 is synced before
- * 5 so that an .index never stands without its data, in whatever order a file system writes its
- * folder.  8 removes the .index first for the same reason.  An error anywhere up to 5 undoes what
- * was done: the temporaries, and the data if .index had not been renamed.
+ * Before 5 there is no .index, so nobody takes the new one; after 5 it is whole.  4 is synced
+ * before 5 so that an .index never stands without its data, in whatever order a file system writes
+ * its folder.  8 removes the .index first for the same reason.  An error anywhere up to 5 undoes
+ * what was done: the temporaries, and the data if .index had not been renamed.
  *
  * A step that is there already is replaced: its data stay under one name while the new data are
  * written under the other (ckpt_name.h), and the rename of .index switches over at once.
@@ -25,6 +25,7 @@
 
 #include "errtext.h"
 #include "tf_state.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -149,16 +150,31 @@ static void name_file(struct mr_tier *t, uint64_t step, enum mr_ckpt_part part, 
     f->exists = 0;
 }
 
+/* A temporary of ours may be left of an attempt whose removal failed as well. */
+static int make_way(struct mr_tier *t, const char *temp)
+{
+    int there = mr_out_exists(t->dir, temp);
+    return there > 0 ? mr_out_unlink(t->dir, temp) : there;
+}
+
+static int write_temp(struct mr_tier *t, const char *temp, const struct mr_bytes *b)
+{
+    int r = b->error ? b->error : make_way(t, temp);
+    return r ? r : mr_out_small_file(t->dir, temp, b->data, b->len);
+}
+
 static int write_data(struct mr_tier *t, struct file *file, const struct mr_tier_source *src,
                       struct mr_error *err)
 {
     struct mr_out_file f;
-    int r = mr_out_create(t->dir, file->temp, src->data_bytes, 1, &f);
+    int r = make_way(t, file->temp);
+    if (!r)
+        r = mr_out_create(t->dir, file->temp, src->data_bytes, 1, &f);
     if (r)
         return fail(t, r, file->temp, err);
     file->exists = 1;
     r = src->write_data(src->ctx, &f, err);
-    if (!r && src->data_bytes % 4096)
+    if (!r && src->data_bytes % MR_DIRECT_ALIGN)
         r = mr_out_truncate(&f, src->data_bytes);
     if (!r)
         r = mr_out_sync(&f);
@@ -169,7 +185,7 @@ static int write_data(struct mr_tier *t, struct file *file, const struct mr_tier
 static int write_blob(struct mr_tier *t, struct file *f, const struct mr_bytes *b,
                       struct mr_error *err)
 {
-    int r = b->error ? b->error : mr_out_small_file(t->dir, f->temp, b->data, b->len);
+    int r = write_temp(t, f->temp, b);
     if (r)
         return fail(t, r, f->temp, err);
     f->exists = 1;
@@ -194,8 +210,8 @@ static int commit(struct mr_tier *t, struct file *files, unsigned n, unsigned *n
     return r ? fail(t, r, "", err) : 0;
 }
 
-/* The attempt failed.  `replaces`: there was an older one of this step, whose .meta is the same file
- * and whose .index may be gone; what then can stand stays. */
+/* The attempt failed.  `replaces`: there was an older one of this step, whose .meta is the same
+ * file and whose .index may be gone; what then can stand stays. */
 static void undo(struct mr_tier *t, struct file *files, unsigned n, unsigned n_renamed,
                  int replaces)
 {
@@ -307,7 +323,7 @@ static int write_state(struct mr_tier *t, uint64_t step, struct mr_error *err)
     mr_ckpt_temp_name(temp, name);
     if (!r) {
         mr_tf_state_write(names, n, &text);
-        r = text.error ? text.error : mr_out_small_file(t->dir, temp, text.data, text.len);
+        r = write_temp(t, temp, &text);
     }
     if (!r) {
         r = mr_out_rename(t->dir, temp, name);
@@ -344,14 +360,14 @@ int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err)
 }
 
 /* Read checkpoint i back. */
-static int read_back(struct mr_tier *t, size_t i, const atomic_int *stop, struct mr_error *err)
+static int read_back(struct mr_tier *t, size_t i, struct mr_error *err)
 {
     struct mr_ckpt_view v;
     uint64_t bytes;
     int r = mr_ckpt_view_open(t->o.path, &t->list.items[i], t->o.device, &v, err);
     if (r)
         return r;
-    r = mr_loader_run(t->loader, &v, t->o.device, stop, &bytes, err);
+    r = mr_loader_run(t->loader, &v, t->o.device, &bytes, err);
     if (!r)
         t->verified = (int64_t)t->list.items[i].step;
     mr_ckpt_view_fini(&v);
@@ -359,30 +375,26 @@ static int read_back(struct mr_tier *t, size_t i, const atomic_int *stop, struct
 }
 
 /* One that was read back is among those from `first` on, or is found there now. */
-static int find_verified(struct mr_tier *t, size_t first, const atomic_int *stop,
-                         struct mr_error *err)
+static int find_verified(struct mr_tier *t, size_t first, struct mr_error *err)
 {
     for (size_t i = first; i < t->list.n; i++)
         if (t->verified >= 0 && t->list.items[i].step == (uint64_t)t->verified)
             return 0;
     struct mr_error why = {0};
     int r = -ENOENT;
-    for (size_t i = t->list.n; r && r != -ECANCELED && i-- > first;)
-        r = read_back(t, i, stop, &why);
-    return r && r != -ECANCELED
-               ? mr_fail(err, r, "old checkpoints stay, for no newer one can be read back: %s",
-                         why.text)
-               : r;
+    for (size_t i = t->list.n; r && i-- > first;)
+        r = read_back(t, i, &why);
+    return r ? mr_fail(err, r, "old checkpoints stay, for no newer one can be read back: %s",
+                       why.text)
+             : 0;
 }
 
-int mr_tier_settle(struct mr_tier *t, uint64_t step, const atomic_int *stop, struct mr_error *err)
+int mr_tier_settle(struct mr_tier *t, uint64_t step, struct mr_error *err)
 {
     int r = t->o.format == MR_CHECKPOINT_TF ? write_state(t, step, err) : 0;
     size_t n = n_victims(t);
     if (!r && n)
-        r = find_verified(t, n, stop, err);
-    if (r == -ECANCELED)
-        return 0; /* the next one will */
+        r = find_verified(t, n, err);
     for (size_t i = 0; !r && n--;) {
         if (t->list.items[i].step == step)
             i++; /* older by number, but it has only just been made */

@@ -45,13 +45,13 @@ int mr_tier_open(const struct mr_tier_opts *o, struct mr_tier *t, struct mr_erro
 /* Half-open ones too. */
 void mr_tier_close(struct mr_tier *t);
 
-/* Make checkpoint `step` exist.  When this returns 0 it is durable; otherwise it does not exist, and
- * all that did before still does.  *bytes: of its files. */
+/* Make checkpoint `step` exist.  When this returns 0 it is durable; otherwise it does not exist,
+ * and all that did before still does.  *bytes: of its files. */
 int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
                     uint64_t *bytes, struct mr_error *err);
 /* Name the checkpoints in TensorFlow's file `checkpoint`, and remove old ones: all but the newest
  * `keep` and `step`, once one of those that stay has been read back.  A failure loses nothing. */
-int mr_tier_settle(struct mr_tier *t, uint64_t step, const atomic_int *stop, struct mr_error *err);
+int mr_tier_settle(struct mr_tier *t, uint64_t step, struct mr_error *err);
 /* Remove one. */
 int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err);
 int mr_tier_has(const struct mr_tier *t, uint64_t step);

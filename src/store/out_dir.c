@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -46,10 +47,10 @@ static int begin(struct mr_out_dir *d, struct mr_out_op *op, struct mr_out_file 
                  uint64_t *deadline)
 {
     static const enum mr_device_op device_op[] = {
-        [MR_OUT_CREATE] = MR_DEV_META,    [MR_OUT_ALLOCATE] = MR_DEV_META,
-        [MR_OUT_WRITE] = MR_DEV_WRITE,    [MR_OUT_TRUNCATE] = MR_DEV_META,
-        [MR_OUT_SYNC] = MR_DEV_SYNC,      [MR_OUT_RENAME] = MR_DEV_META,
-        [MR_OUT_UNLINK] = MR_DEV_META,    [MR_OUT_SYNC_DIR] = MR_DEV_SYNC,
+        [MR_OUT_CREATE] = MR_DEV_META, [MR_OUT_ALLOCATE] = MR_DEV_META,
+        [MR_OUT_WRITE] = MR_DEV_WRITE, [MR_OUT_TRUNCATE] = MR_DEV_META,
+        [MR_OUT_SYNC] = MR_DEV_SYNC,   [MR_OUT_RENAME] = MR_DEV_META,
+        [MR_OUT_UNLINK] = MR_DEV_META, [MR_OUT_SYNC_DIR] = MR_DEV_SYNC,
     };
     op->tag = d->tag;
     *deadline = 0;
@@ -61,8 +62,8 @@ static int begin(struct mr_out_dir *d, struct mr_out_op *op, struct mr_out_file 
     struct mr_device_place place = {.file = f ? f->inode : 0};
     if (f)
         place.offset = atomic_fetch_add(&f->charged, op->len);
-    *deadline = mr_device_reserve(d->device, device_op[op->kind], f ? &place : NULL,
-                                  f ? op->len : 0);
+    *deadline =
+        mr_device_reserve(d->device, device_op[op->kind], f ? &place : NULL, f ? op->len : 0);
     return 0;
 }
 
@@ -173,8 +174,8 @@ static int open_new(struct mr_out_dir *d, const char *name, int *direct)
 {
     int fd;
     do {
-        fd = openat(d->fd, name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (*direct ? O_DIRECT : 0), 0666);
+        fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (*direct ? O_DIRECT : 0),
+                    0666);
         if (fd < 0 && errno == EINVAL && *direct) {
             unlinkat(d->fd, name, 0); /* some make it before they refuse */
             *direct = 0;

@@ -58,7 +58,7 @@ struct mr_out_opts {
 /* A file that is being written; the caller's memory. */
 struct mr_out_file {
     struct mr_out_dir *dir;
-    int fd; /* -1: not open */
+    int fd;            /* -1: not open */
     atomic_int direct; /* written around the page cache; 0 after a write that was refused that */
     uint64_t inode;
     atomic_uint_fast64_t charged; /* bytes that the emulated device was told of */
