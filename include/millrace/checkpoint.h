@@ -131,6 +131,7 @@ struct mr_checkpoint_record {
 struct mr_checkpoint_status {
     uint64_t begun, skipped, failed, fell_back;
     uint64_t durable_fast, durable_slow;
+    uint64_t saving;              /* lazy: begun, and the save thread is not through with them */
     uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */
     int64_t last_fast, last_slow; /* newest step that is durable there, -1: none */
     int64_t last_verified;        /* newest step that was read back and found right, -1 */

@@ -340,6 +340,7 @@ void mr_checkpoint_status(struct mr_checkpoint *c, struct mr_checkpoint_status *
 {
     pthread_mutex_lock(&c->mu);
     *out = c->status;
+    out->saving = c->n_saves;
     pthread_mutex_unlock(&c->mu);
 }
 
