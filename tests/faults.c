@@ -68,6 +68,7 @@ static int turn(unsigned kinds)
 #define FAIL      (1u << FAULT_FAIL)
 #define EINTR_TOO (1u << FAULT_EINTR)
 #define SHORT     (1u << FAULT_SHORT)
+#define FULL      (1u << FAULT_FULL)
 
 static void *allocated(void *p)
 {
@@ -87,7 +88,7 @@ static int opened(int fd)
 
 static int file_error(void)
 {
-    errno = kind == FAULT_EINTR ? EINTR : EIO;
+    errno = kind == FAULT_EINTR ? EINTR : kind == FAULT_FULL ? ENOSPC : EIO;
     return -1;
 }
 
@@ -121,6 +122,11 @@ WRAP(void *, realloc, void *p, size_t n)
     if (!p && q)
         atomic_fetch_add(&live, 1);
     return q;
+}
+
+WRAP(void *, aligned_alloc, size_t align, size_t n)
+{
+    return turn(FAIL) ? no_memory() : allocated(__real_aligned_alloc(align, n));
 }
 
 WRAP(char *, strdup, const char *s)
@@ -234,6 +240,68 @@ WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct stat
     if (faults_before_statx)
         faults_before_statx();
     return turn(FAIL) ? file_error() : __real_statx(fd, path, flags, mask, st);
+}
+
+WRAP(int, openat64, int dir, const char *path, int flags, int mode)
+{
+    if (turn(FAIL | EINTR_TOO | FULL))
+        return file_error();
+    return opened(__real_openat64(dir, path, flags, mode));
+}
+
+WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)
+{
+    if (turn(FAIL | EINTR_TOO | SHORT))
+        return kind == FAULT_SHORT ? __real_pread64(fd, buf, n > 4096 ? 4096 : n, at)
+                                   : file_error();
+    return __real_pread64(fd, buf, n, at);
+}
+
+/* A short write has the kernel take less, and says that it was one byte: what is on disk and what
+ * was reported may differ, as they may after a real one. */
+WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
+{
+    if (!turn(FAIL | EINTR_TOO | SHORT | FULL))
+        return __real_pwrite64(fd, buf, n, at);
+    if (kind != FAULT_SHORT)
+        return file_error();
+    ssize_t r = __real_pwrite64(fd, buf, n > 4096 ? 4096 : n, at);
+    return r > 1 ? 1 : r;
+}
+
+WRAP(int, fsync, int fd)
+{
+    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fsync(fd);
+}
+
+WRAP(int, fallocate64, int fd, int mode, off_t at, off_t len)
+{
+    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fallocate64(fd, mode, at, len);
+}
+
+WRAP(int, ftruncate64, int fd, off_t len)
+{
+    return turn(FAIL | EINTR_TOO) ? file_error() : __real_ftruncate64(fd, len);
+}
+
+WRAP(int, renameat, int a, const char *from, int b, const char *to)
+{
+    return turn(FAIL | FULL) ? file_error() : __real_renameat(a, from, b, to);
+}
+
+WRAP(int, unlinkat, int dir, const char *path, int flags)
+{
+    return turn(FAIL) ? file_error() : __real_unlinkat(dir, path, flags);
+}
+
+WRAP(int, mkdir, const char *path, mode_t mode)
+{
+    return turn(FAIL | FULL) ? file_error() : __real_mkdir(path, mode);
+}
+
+WRAP(int, fstatat64, int dir, const char *path, struct stat *st, int flags)
+{
+    return turn(FAIL) ? file_error() : __real_fstatat64(dir, path, st, flags);
 }
 
 WRAP(DIR *, opendir, const char *path)

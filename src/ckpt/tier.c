@@ -2,12 +2,13 @@
  *
  *   publish   1  data   -> temporary, written, synced
  *             2  .meta  -> temporary, written, synced
- *             3  .index -> temporary, written, synced          (safetensors: 1 only)
+ *             3  .index -> temporary, written, synced; folder synced    (safetensors: 1 and 5)
  *             4  data, .meta renamed; folder synced
  *             5  .index renamed; folder synced                 <- from here on it exists
  *   settle    6  `checkpoint` -> temporary, synced, renamed; folder synced
  *             7  one of those that stay is read back, unless one has been
- *             8  old ones: .index removed; folder synced; the rest removed
+ *             8  old ones: .index renamed to a temporary; folder synced; data, .meta and that
+ *                temporary removed
  *
  * Before 5 there is no .index, so nobody takes the new one; after 5 it is whole.  4 is synced
  * before 5 so that an .index never stands without its data, in whatever order a file system writes
@@ -17,8 +18,9 @@
  * A step that is there already is replaced: its data stay under one name while the new data are
  * written under the other (ckpt_name.h), and the rename of .index switches over at once.
  *
- * After a crash, opening removes temporaries of ours.  One of .index says that its data may have
- * been renamed in step 4 already: they go first, unless an .index that exists uses them.
+ * After a crash, opening removes temporaries of ours.  One of .index says that its data were
+ * renamed in step 4 already, or are left of step 8: they go first, unless an .index that exists
+ * uses them. So no crash leaves data behind that nobody knows of.
  *
  * No lock: see tier.h. */
 #include "tier.h"
@@ -192,14 +194,14 @@ static int write_blob(struct mr_tier *t, struct file *f, const struct mr_bytes *
     return 0;
 }
 
-/* Rename in the order of the array; the folder is synced before the last one and after it.
- * *n_renamed says how far it came. */
+/* Rename in the order of the array; the folder is synced before the first, before the last and
+ * after it.  *n_renamed says how far it came. */
 static int commit(struct mr_tier *t, struct file *files, unsigned n, unsigned *n_renamed,
                   struct mr_error *err)
 {
     for (*n_renamed = 0; *n_renamed < n; ++*n_renamed) {
         struct file *f = &files[*n_renamed];
-        int r = *n_renamed && *n_renamed == n - 1 ? mr_out_sync_dir(t->dir) : 0;
+        int r = n > 1 && (!*n_renamed || *n_renamed == n - 1) ? mr_out_sync_dir(t->dir) : 0;
         if (!r)
             r = mr_out_rename(t->dir, f->temp, f->name);
         if (r)
@@ -210,19 +212,24 @@ static int commit(struct mr_tier *t, struct file *files, unsigned n, unsigned *n
     return r ? fail(t, r, "", err) : 0;
 }
 
-/* The attempt failed.  `replaces`: there was an older one of this step, whose .meta is the same
- * file and whose .index may be gone; what then can stand stays. */
-static void undo(struct mr_tier *t, struct file *files, unsigned n, unsigned n_renamed,
-                 int replaces)
+/* The attempt failed.  What was renamed goes before the temporary of the last file, by which the
+ * next start would know it for ours.  `replaces`: there was an older one of this step, with the
+ * same .meta; when its .index has been replaced, the new one is all there is, and it stays. */
+static void undo(struct mr_tier *t, uint64_t step, struct file *files, unsigned n,
+                 unsigned n_renamed, int replaces)
 {
-    for (unsigned i = n; i-- > 0;)
-        if (files[i].exists)
-            mr_out_unlink(t->dir, files[i].temp);
-    if (replaces && n_renamed == n)
+    if (n_renamed == n) {
+        if (!replaces)
+            mr_tier_remove(t, step, NULL);
         return;
-    for (unsigned i = n_renamed; i-- > 0;)
+    }
+    int r = 0;
+    for (unsigned i = 0; i < n_renamed; i++)
         if (!replaces || i == 0)
-            mr_out_unlink(t->dir, files[i].name);
+            r |= mr_out_unlink(t->dir, files[i].name);
+    for (unsigned i = 0; !r && i < n; i++)
+        if (files[i].exists)
+            r = mr_out_unlink(t->dir, files[i].temp);
 }
 
 static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
@@ -248,7 +255,7 @@ static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_tier
     if (!r)
         r = commit(t, files, 3, &n_renamed, err);
     if (r) {
-        undo(t, files, 3, n_renamed, was >= 0);
+        undo(t, step, files, 3, n_renamed, was >= 0);
     } else {
         *bytes = src->data_bytes + meta.len + index.len;
         if (was >= 0) { /* nobody uses the older data any more */
@@ -272,7 +279,7 @@ static int publish_safetensors(struct mr_tier *t, uint64_t step, const struct mr
     if (!r)
         r = commit(t, &file, 1, &n_renamed, err);
     if (r)
-        undo(t, &file, 1, n_renamed, replaces);
+        undo(t, step, &file, 1, n_renamed, replaces);
     else
         *bytes = src->data_bytes;
     return r;
@@ -338,17 +345,33 @@ static int write_state(struct mr_tier *t, uint64_t step, struct mr_error *err)
     return r ? fail(t, r, name, err) : 0;
 }
 
-int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err)
+/* .index becomes a temporary, so that a start after a crash knows what follows for ours. */
+static int remove_bundle(struct mr_tier *t, uint64_t step, char name[MR_CKPT_MAX_NAME])
 {
     static const enum mr_ckpt_part rest[] = {MR_PART_DATA, MR_PART_DATA_AGAIN, MR_PART_META};
-    char name[MR_CKPT_MAX_NAME];
-    int tf = t->o.format == MR_CHECKPOINT_TF;
-    mr_ckpt_name(name, t->o.prefix, step, tf ? MR_PART_INDEX : MR_PART_SAFETENSORS);
-    int r = mr_out_unlink(t->dir, name);
-    if (!r && tf)
+    char temp[MR_CKPT_MAX_NAME];
+    mr_ckpt_name(name, t->o.prefix, step, MR_PART_INDEX);
+    mr_ckpt_temp_name(temp, name);
+    int r = mr_out_rename(t->dir, name, temp);
+    if (r == -ENOENT) /* an earlier attempt came further */
+        r = 0;
+    if (!r)
         r = mr_out_sync_dir(t->dir);
-    for (size_t i = 0; !r && tf && i < sizeof rest / sizeof *rest; i++) {
+    for (size_t i = 0; !r && i < sizeof rest / sizeof *rest; i++) {
         mr_ckpt_name(name, t->o.prefix, step, rest[i]);
+        r = mr_out_unlink(t->dir, name);
+    }
+    return r ? r : mr_out_unlink(t->dir, temp);
+}
+
+int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err)
+{
+    char name[MR_CKPT_MAX_NAME];
+    int r;
+    if (t->o.format == MR_CHECKPOINT_TF) {
+        r = remove_bundle(t, step, name);
+    } else {
+        mr_ckpt_name(name, t->o.prefix, step, MR_PART_SAFETENSORS);
         r = mr_out_unlink(t->dir, name);
     }
     if (r)

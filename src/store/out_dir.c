@@ -76,6 +76,24 @@ static int end(struct mr_out_dir *d, const struct mr_out_op *op, uint64_t deadli
     return result;
 }
 
+static int open_existing(const char *path)
+{
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd < 0 ? -errno : fd;
+}
+
+static int fsync_fd(int fd)
+{
+    int r;
+    do
+        r = fsync(fd) ? -errno : 0;
+    while (r == -EINTR);
+    return r;
+}
+
 /* The folder that `path` stands in, made durable: a new folder is no good if a power cut takes it.
  */
 static int sync_parent(const char *path)
@@ -89,10 +107,11 @@ static int sync_parent(const char *path)
         slash[1] = 0;
     else
         *slash = 0;
-    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = fd < 0 || fsync(fd) ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
+    int fd = open_existing(parent);
+    if (fd < 0)
+        return fd;
+    int r = fsync_fd(fd);
+    close(fd);
     return r;
 }
 
@@ -121,14 +140,11 @@ static int make_folders(const char *path)
 
 static int open_folder(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        int r = make_folders(path);
-        if (r)
-            return r;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    return fd < 0 ? -errno : fd;
+    int fd = open_existing(path);
+    if (fd != -ENOENT)
+        return fd;
+    int r = make_folders(path);
+    return r ? r : open_existing(path);
 }
 
 int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_out_dir **out,
@@ -290,12 +306,7 @@ static int sync_fd(struct mr_out_dir *d, int fd, struct mr_out_op *op)
 {
     uint64_t deadline;
     int r = begin(d, op, NULL, &deadline);
-    if (r)
-        return r;
-    do
-        r = fsync(fd) ? -errno : 0;
-    while (r == -EINTR);
-    return end(d, op, deadline, r);
+    return r ? r : end(d, op, deadline, fsync_fd(fd));
 }
 
 int mr_out_sync(struct mr_out_file *f)

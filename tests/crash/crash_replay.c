@@ -8,7 +8,8 @@
  * takes every subset up to 6 parts, no pairs and 50 random ones.  In every state
  *   - restore finds a whole checkpoint, not older than the last one that was reported durable,
  *   - every other one is whole too: a checkpoint exists or it does not,
- *   - opening the folders for the next run leaves no temporary of ours and the same checkpoint.
+ *   - opening the folders for the next run leaves no temporary of ours, no data without an index,
+ *     and the same checkpoint.
  * States that look the same to a reader are tried once. */
 #include "ckpt_kit.h"
 #include "ckpt_name.h"
@@ -153,16 +154,24 @@ static int all_whole(struct replay *p)
     return !r;
 }
 
-static int count_temporary(void *ctx, const char *name)
+struct leftovers {
+    unsigned n_temporary, n_index, n_data;
+};
+
+static int count(void *ctx, const char *name)
 {
-    *(unsigned *)ctx += (unsigned)mr_ckpt_temp_parse(name, NULL);
+    struct leftovers *n = ctx;
+    const char *dot = strrchr(name, '.');
+    n->n_temporary += (unsigned)mr_ckpt_temp_parse(name, NULL);
+    n->n_index += dot && !strcmp(dot, ".index");
+    n->n_data += dot && !strncmp(dot, ".data-", 6);
     return 0;
 }
 
-/* Open for the next run and close: the temporaries that are left, or -errno. */
+/* Open for the next run and close: how much is left that should not be, or -errno. */
 static int clean(struct replay *p)
 {
-    unsigned n = 0;
+    struct leftovers n = {0};
     for (unsigned i = 0; i < (p->sc->o.drain_dir ? 2 : 1); i++) {
         struct mr_tier_opts o = {
             .path = p->dirs[i], .prefix = "model.ckpt", .format = p->sc->o.format, .keep = MR_NONE};
@@ -171,9 +180,9 @@ static int clean(struct replay *p)
         if (r)
             return r;
         mr_tier_close(&t);
-        mr_ckpt_each_name(p->dirs[i], count_temporary, &n);
+        mr_ckpt_each_name(p->dirs[i], count, &n);
     }
-    return (int)n;
+    return (int)n.n_temporary + abs((int)n.n_data - (int)n.n_index);
 }
 
 static int complain(const struct replay *p, const char *what, int64_t found, int64_t wanted)
@@ -202,7 +211,8 @@ static int try_state(struct replay *p, int64_t wanted)
     if (p->n_passed || !all_whole(p))
         return complain(p, "a checkpoint exists but is not whole", found, wanted);
     if (clean(p))
-        return complain(p, "the next start leaves temporaries, or fails", found, wanted);
+        return complain(p, "the next start leaves temporaries or data of nobody, or fails", found,
+                        wanted);
     if (find(p) != found)
         return complain(p, "the next start changes what is restored", found, wanted);
     return 0;
