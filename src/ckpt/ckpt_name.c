@@ -38,18 +38,12 @@ static int ends_with(const char *name, size_t len, const char *ending)
     return len > n && !memcmp(name + len - n, ending, n);
 }
 
-int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
-                       enum mr_checkpoint_format *format)
+/* PREFIX-STEP: digits without leading zeros that fit, and a prefix before the '-'. */
+static int parse_stem(const char *name, size_t end, size_t *prefix_len, uint64_t *step)
 {
-    size_t len = strlen(name);
-    enum mr_ckpt_part part =
-        ends_with(name, len, endings[MR_PART_INDEX]) ? MR_PART_INDEX : MR_PART_SAFETENSORS;
-    if (!ends_with(name, len, endings[part]))
-        return 0;
-    size_t end = len - strlen(endings[part]), at = end;
+    size_t at = end;
     while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
         at--;
-    /* Digits without leading zeros that fit, and a prefix before the '-'. */
     if (at == end || at < 2 || name[at - 1] != '-' || (name[at] == '0' && end - at > 1))
         return 0;
     uint64_t value = 0;
@@ -59,6 +53,32 @@ int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
             return 0;
     *prefix_len = at - 1;
     *step = value;
+    return 1;
+}
+
+int mr_ckpt_part_parse(const char *name, char prefix[MR_CKPT_MAX_NAME], uint64_t *step)
+{
+    size_t len = strlen(name), n;
+    if (len >= MR_CKPT_MAX_NAME)
+        return -1;
+    for (int part = 0; part < MR_N_PARTS; part++)
+        if (ends_with(name, len, endings[part]) &&
+            parse_stem(name, len - strlen(endings[part]), &n, step)) {
+            memcpy(prefix, name, n);
+            prefix[n] = 0;
+            return part;
+        }
+    return -1;
+}
+
+int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
+                       enum mr_checkpoint_format *format)
+{
+    char prefix[MR_CKPT_MAX_NAME];
+    int part = mr_ckpt_part_parse(name, prefix, step);
+    if (part != MR_PART_INDEX && part != MR_PART_SAFETENSORS)
+        return 0;
+    *prefix_len = strlen(prefix);
     *format = part == MR_PART_INDEX ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
     return 1;
 }

@@ -35,6 +35,9 @@ void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
 int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
                        enum mr_checkpoint_format *format);
 
+/* Which part `name` is: an enum mr_ckpt_part, and its prefix and step; or -1. */
+int mr_ckpt_part_parse(const char *name, char prefix[MR_CKPT_MAX_NAME], uint64_t *step);
+
 /* The name under which `name` is written before it is renamed. */
 void mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name);
 /* 1 when `temp` is such a name; then `name` (if not NULL) gets what it was for. */

@@ -7,20 +7,22 @@
  *             5  .index renamed; folder synced                 <- from here on it exists
  *   settle    6  `checkpoint` -> temporary, synced, renamed; folder synced
  *             7  one of those that stay is read back, unless one has been
- *             8  old ones: .index renamed to a temporary; folder synced; data, .meta and that
- *                temporary removed
+ *             8  old ones: .index renamed to a temporary; folder synced; data and .meta removed;
+ *                folder synced; that temporary removed
  *
  * Before 5 there is no .index, so nobody takes the new one; after 5 it is whole.  4 is synced
  * before 5 so that an .index never stands without its data, in whatever order a file system writes
- * its folder.  8 removes the .index first for the same reason.  An error anywhere up to 5 undoes
- * what was done: the temporaries, and the data if .index had not been renamed.
+ * its folder, and 8 takes the .index away first for the same reason.  An error anywhere up to 5
+ * undoes what was done.
  *
  * A step that is there already is replaced: its data stay under one name while the new data are
- * written under the other (ckpt_name.h), and the rename of .index switches over at once.
+ * written under the other (ckpt_name.h), and the rename of .index switches over at once.  An empty
+ * temporary, called after the older data, is there from 3 until those are removed.
  *
- * After a crash, opening removes temporaries of ours.  One of .index says that its data were
- * renamed in step 4 already, or are left of step 8: they go first, unless an .index that exists
- * uses them. So no crash leaves data behind that nobody knows of.
+ * After a crash, opening removes temporaries of ours.  They are synced before what they stand for:
+ * one of .index says that its data were renamed in 4 already, or are left of 8; one of data that a
+ * replaced checkpoint used them.  Such data go first, unless an .index that exists uses them.  So
+ * nothing is left that nobody knows of.
  *
  * No lock: see tier.h. */
 #include "tier.h"
@@ -66,28 +68,27 @@ static int data_part(const struct mr_tier *t, const char *prefix, uint64_t step)
     return part;
 }
 
-/* `name` is an .index that a crash kept from being renamed: its data and .meta, if they were. */
-static int remove_renamed(struct mr_tier *t, const char *name)
+/* A crash left a temporary of `name`: an .index, and then its data and .meta may be left too, or
+ * the data of a checkpoint that was replaced.  Remove what no .index uses. */
+static int remove_unused(struct mr_tier *t, const char *name)
 {
     static const enum mr_ckpt_part parts[] = {MR_PART_DATA, MR_PART_DATA_AGAIN, MR_PART_META};
     char prefix[MR_CKPT_MAX_NAME], file[MR_CKPT_MAX_NAME];
-    enum mr_checkpoint_format format;
     uint64_t step;
-    size_t n;
-    if (!mr_ckpt_name_parse(name, &n, &step, &format) || format != MR_CHECKPOINT_TF)
+    int part = mr_ckpt_part_parse(name, prefix, &step), r = 0;
+    if (part != MR_PART_INDEX && part != MR_PART_DATA && part != MR_PART_DATA_AGAIN)
         return 0;
-    memcpy(prefix, name, n);
-    prefix[n] = 0;
-    int used = data_part(t, prefix, step), r = 0;
-    if (used < 0 && used != -ENOENT)
-        return 0; /* somebody's .index that cannot be read: keep what it may need */
+    int used = data_part(t, prefix, step);
+    if (used < 0 && (used != -ENOENT || part != MR_PART_INDEX))
+        return 0; /* an .index that cannot be read may need them; without one, they were not there
+                   */
     for (size_t i = 0; !r && i < sizeof parts / sizeof *parts; i++) {
         if ((int)parts[i] == used || (used >= 0 && parts[i] == MR_PART_META))
             continue;
         mr_ckpt_name(file, prefix, step, parts[i]);
         r = mr_out_unlink(t->dir, file);
     }
-    return r;
+    return r ? r : mr_out_sync_dir(t->dir);
 }
 
 static int clean(void *ctx, const char *temp)
@@ -96,7 +97,7 @@ static int clean(void *ctx, const char *temp)
     char name[MR_CKPT_MAX_NAME];
     if (!mr_ckpt_temp_parse(temp, name))
         return 0;
-    int r = remove_renamed(t, name);
+    int r = remove_unused(t, name);
     return r ? r : mr_out_unlink(t->dir, temp);
 }
 
@@ -232,12 +233,23 @@ static void undo(struct mr_tier *t, uint64_t step, struct file *files, unsigned 
             r = mr_out_unlink(t->dir, files[i].temp);
 }
 
+/* The older data of a step that was to be replaced: if it has been, they go.  A failure leaves them
+ * to the next start. */
+static void remove_old(struct mr_tier *t, struct file *old, int replaced)
+{
+    int r = replaced ? mr_out_unlink(t->dir, old->name) : 0;
+    if (!r && replaced)
+        r = mr_out_sync_dir(t->dir);
+    if (!r && old->exists)
+        mr_out_unlink(t->dir, old->temp);
+}
+
 static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
                           uint64_t *bytes, struct mr_error *err)
 {
     struct file files[3];
+    struct file old = {.exists = 0};
     struct mr_bytes meta, index;
-    char old[MR_CKPT_MAX_NAME];
     unsigned n_renamed = 0;
     int was = data_part(t, t->o.prefix, step), again = was == MR_PART_DATA;
     name_file(t, step, again ? MR_PART_DATA_AGAIN : MR_PART_DATA, &files[0]);
@@ -252,17 +264,20 @@ static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_tier
         r = write_blob(t, &files[1], &meta, err);
     if (!r)
         r = write_blob(t, &files[2], &index, err);
+    if (!r && was >= 0) {
+        struct mr_bytes none;
+        mr_bytes_init(&none);
+        name_file(t, step, (enum mr_ckpt_part)was, &old);
+        r = write_blob(t, &old, &none, err);
+    }
     if (!r)
         r = commit(t, files, 3, &n_renamed, err);
-    if (r) {
+    if (r)
         undo(t, step, files, 3, n_renamed, was >= 0);
-    } else {
+    else
         *bytes = src->data_bytes + meta.len + index.len;
-        if (was >= 0) { /* nobody uses the older data any more */
-            mr_ckpt_name(old, t->o.prefix, step, (enum mr_ckpt_part)was);
-            mr_out_unlink(t->dir, old);
-        }
-    }
+    if (was >= 0 && (!r || n_renamed < 3)) /* else either one may be there after a crash */
+        remove_old(t, &old, !r);
     mr_bytes_fini(&index);
     mr_bytes_fini(&meta);
     return r;
@@ -361,6 +376,8 @@ static int remove_bundle(struct mr_tier *t, uint64_t step, char name[MR_CKPT_MAX
         mr_ckpt_name(name, t->o.prefix, step, rest[i]);
         r = mr_out_unlink(t->dir, name);
     }
+    if (!r)
+        r = mr_out_sync_dir(t->dir);
     return r ? r : mr_out_unlink(t->dir, temp);
 }
 
