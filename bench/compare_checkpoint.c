@@ -30,7 +30,7 @@
 #define N_ARRAYS   48
 #define BIG_WRITE  ((size_t)32 << 20)
 #define READ_CHUNK ((size_t)4 << 20)
-#define N_READERS  4
+#define N_READERS  8
 #define N_STALLS   10
 
 struct bench {
@@ -153,16 +153,16 @@ struct reader {
     struct bench *b;
     int fd;
     atomic_uint_fast64_t next;
-    uint64_t bytes;
-    atomic_int bad;
+    atomic_int n_threads, bad;
 };
 
 static void *read_chunks(void *arg)
 {
     struct reader *r = arg;
+    uint8_t *buf = r->b->memory + (size_t)atomic_fetch_add(&r->n_threads, 1) * READ_CHUNK;
     uint64_t at;
     while ((at = atomic_fetch_add(&r->next, READ_CHUNK)) < r->b->bytes)
-        if (pread(r->fd, r->b->memory + at, READ_CHUNK, (off_t)at) <= 0)
+        if (pread(r->fd, buf, READ_CHUNK, (off_t)at) <= 0)
             r->bad = 1;
     return NULL;
 }
