@@ -182,24 +182,24 @@ WRAP(int, open64, const char *path, int flags, int mode)
 
 WRAP(int, openat64, int dir, const char *path, int flags, int mode)
 {
-    return turn(FAIL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
+    return turn(FAIL | FULL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
 }
 
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
 {
-    if (turn(FAIL | EINTR_TOO | SHORT))
+    if (turn(FAIL | EINTR_TOO | SHORT | FULL))
         return kind == FAULT_SHORT ? __real_pwrite64(fd, buf, n > 1 ? 1 : n, at) : file_error();
     return __real_pwrite64(fd, buf, n, at);
 }
 
 WRAP(int, fsync, int fd)
 {
-    return turn(FAIL) ? file_error() : __real_fsync(fd);
+    return turn(FAIL | FULL) ? file_error() : __real_fsync(fd);
 }
 
 WRAP(int, fallocate64, int fd, int mode, off_t at, off_t n)
 {
-    return turn(FAIL) ? file_error() : __real_fallocate64(fd, mode, at, n);
+    return turn(FAIL | FULL) ? file_error() : __real_fallocate64(fd, mode, at, n);
 }
 
 WRAP(int, close, int fd)
@@ -240,43 +240,6 @@ WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct stat
     if (faults_before_statx)
         faults_before_statx();
     return turn(FAIL) ? file_error() : __real_statx(fd, path, flags, mask, st);
-}
-
-WRAP(int, openat64, int dir, const char *path, int flags, int mode)
-{
-    if (turn(FAIL | EINTR_TOO | FULL))
-        return file_error();
-    return opened(__real_openat64(dir, path, flags, mode));
-}
-
-WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)
-{
-    if (turn(FAIL | EINTR_TOO | SHORT))
-        return kind == FAULT_SHORT ? __real_pread64(fd, buf, n > 4096 ? 4096 : n, at)
-                                   : file_error();
-    return __real_pread64(fd, buf, n, at);
-}
-
-/* A short write has the kernel take less, and says that it was one byte: what is on disk and what
- * was reported may differ, as they may after a real one. */
-WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
-{
-    if (!turn(FAIL | EINTR_TOO | SHORT | FULL))
-        return __real_pwrite64(fd, buf, n, at);
-    if (kind != FAULT_SHORT)
-        return file_error();
-    ssize_t r = __real_pwrite64(fd, buf, n > 4096 ? 4096 : n, at);
-    return r > 1 ? 1 : r;
-}
-
-WRAP(int, fsync, int fd)
-{
-    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fsync(fd);
-}
-
-WRAP(int, fallocate64, int fd, int mode, off_t at, off_t len)
-{
-    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fallocate64(fd, mode, at, len);
 }
 
 WRAP(int, ftruncate64, int fd, off_t len)

@@ -5,6 +5,7 @@
 #include "device.h"
 #include "errtext.h"
 #include "in_file.h"
+#include "range_file.h"
 #include "safetensors.h"
 #include "tf_bundle.h"
 #include "whole_file.h"
@@ -14,24 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 int mr_ckpt_read_small(const char *file, size_t max, struct mr_device *device, uint8_t **out,
                        size_t *len, struct mr_error *err)
 {
-    uint8_t *bytes = NULL;
-    int fd = mr_whole_file_open(file, 0, max, len);
-    int r = fd < 0 ? fd : 0;
-    if (!r) {
-        bytes = malloc(*len);
-        if (!bytes)
-            close(fd);
-        r = bytes ? mr_whole_file_fill(fd, 0, bytes, *len) : -ENOMEM;
-    }
-    if (r) {
-        free(bytes);
+    uint8_t *bytes;
+    int r = mr_small_file(file, max, &bytes, len);
+    if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    }
     if (device) {
         mr_device_wait_until(mr_device_reserve(device, MR_DEV_META, NULL, 0));
         mr_device_wait_until(mr_device_reserve(device, MR_DEV_READ, NULL, *len));
