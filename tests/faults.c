@@ -68,6 +68,7 @@ static int turn(unsigned kinds)
 #define FAIL      (1u << FAULT_FAIL)
 #define EINTR_TOO (1u << FAULT_EINTR)
 #define SHORT     (1u << FAULT_SHORT)
+#define FULL      (1u << FAULT_FULL)
 
 static void *allocated(void *p)
 {
@@ -87,7 +88,7 @@ static int opened(int fd)
 
 static int file_error(void)
 {
-    errno = kind == FAULT_EINTR ? EINTR : EIO;
+    errno = kind == FAULT_EINTR ? EINTR : kind == FAULT_FULL ? ENOSPC : EIO;
     return -1;
 }
 
@@ -181,24 +182,24 @@ WRAP(int, open64, const char *path, int flags, int mode)
 
 WRAP(int, openat64, int dir, const char *path, int flags, int mode)
 {
-    return turn(FAIL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
+    return turn(FAIL | FULL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
 }
 
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
 {
-    if (turn(FAIL | EINTR_TOO | SHORT))
+    if (turn(FAIL | EINTR_TOO | SHORT | FULL))
         return kind == FAULT_SHORT ? __real_pwrite64(fd, buf, n > 1 ? 1 : n, at) : file_error();
     return __real_pwrite64(fd, buf, n, at);
 }
 
 WRAP(int, fsync, int fd)
 {
-    return turn(FAIL) ? file_error() : __real_fsync(fd);
+    return turn(FAIL | FULL) ? file_error() : __real_fsync(fd);
 }
 
 WRAP(int, fallocate64, int fd, int mode, off_t at, off_t n)
 {
-    return turn(FAIL) ? file_error() : __real_fallocate64(fd, mode, at, n);
+    return turn(FAIL | FULL) ? file_error() : __real_fallocate64(fd, mode, at, n);
 }
 
 WRAP(int, close, int fd)
@@ -246,6 +247,31 @@ WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct stat
     if (faults_before_statx)
         faults_before_statx();
     return turn(FAIL) ? file_error() : __real_statx(fd, path, flags, mask, st);
+}
+
+WRAP(int, ftruncate64, int fd, off_t len)
+{
+    return turn(FAIL | EINTR_TOO) ? file_error() : __real_ftruncate64(fd, len);
+}
+
+WRAP(int, renameat, int a, const char *from, int b, const char *to)
+{
+    return turn(FAIL | FULL) ? file_error() : __real_renameat(a, from, b, to);
+}
+
+WRAP(int, unlinkat, int dir, const char *path, int flags)
+{
+    return turn(FAIL) ? file_error() : __real_unlinkat(dir, path, flags);
+}
+
+WRAP(int, mkdir, const char *path, mode_t mode)
+{
+    return turn(FAIL | FULL) ? file_error() : __real_mkdir(path, mode);
+}
+
+WRAP(int, fstatat64, int dir, const char *path, struct stat *st, int flags)
+{
+    return turn(FAIL) ? file_error() : __real_fstatat64(dir, path, st, flags);
 }
 
 WRAP(DIR *, opendir, const char *path)

@@ -11,6 +11,7 @@ enum fault_kind {
     FAULT_FAIL,  /* ENOMEM for memory, EIO for files, EAGAIN for threads */
     FAULT_EINTR, /* once; only calls that may report it */
     FAULT_SHORT, /* a read that delivers one byte, a write that takes one */
+    FAULT_FULL,  /* ENOSPC; only calls that may report it */
 };
 
 /* Count calls from now on; call number `at` (from 1) fails.  0: none does. */

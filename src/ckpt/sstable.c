@@ -402,6 +402,8 @@ int mr_sstable_finish(struct mr_sstable_writer *w)
 {
     struct mr_sstable_block none;
     flush(w);
+    if (w->data.bytes.error) /* its first entry found no memory: there was nothing to flush */
+        w->out->error = -ENOMEM;
     block_init(&none, RESTART_INTERVAL);
     struct handle metaindex = write_block(w, &none);
     block_fini(&none);

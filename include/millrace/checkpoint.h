@@ -1,0 +1,200 @@
+/* checkpoint.h - save named arrays while they are being trained, and get them back.
+ *
+ *   struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w}, {"step", MR_DT_I64, 0, {0},
+ * &s}}; struct mr_checkpoint *c; mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir =
+ * "ckpt"}, &c, NULL); for (;;) {
+ *       ... forward, backward ...                       the snapshot is copied meanwhile
+ *       mr_checkpoint_before_write(c, 0);               "w" may change now
+ *       ... update w ...
+ *       if (++s % 20 == 0)
+ *           mr_checkpoint_begin(c, s);                  returns at once
+ *   }
+ *   mr_checkpoint_close(c);                             waits until the last one is durable
+ *
+ * A checkpoint exists or it does not: a crash or a power cut at any moment leaves the ones before
+ * it, and mr_checkpoint_restore finds the newest that is whole.  docs/checkpoint.md says why.
+ *
+ * Lifetime: open -> (begin, before_write, wait, status)* -> close.
+ * Threads:  one thread calls begin, wait and close; before_write any, of several tensors at once;
+ *           status and get any.
+ * Errors:   0 or positive is success, -errno is failure.  What fails in the background is returned
+ *           by the next begin or wait, once, and stays in the status. */
+#ifndef MILLRACE_CHECKPOINT_H
+#define MILLRACE_CHECKPOINT_H
+
+#include <millrace/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Types of elements: TensorFlow's numbers where it has the type. */
+enum mr_dtype {
+    MR_DT_F32 = 1,
+    MR_DT_F64 = 2,
+    MR_DT_I32 = 3,
+    MR_DT_U8 = 4,
+    MR_DT_I16 = 5,
+    MR_DT_I8 = 6,
+    MR_DT_STRING = 7, /* elements of any length; in files of others only */
+    MR_DT_C64 = 8,
+    MR_DT_I64 = 9,
+    MR_DT_BOOL = 10,
+    MR_DT_QINT8 = 11,
+    MR_DT_QUINT8 = 12,
+    MR_DT_QINT32 = 13,
+    MR_DT_BF16 = 14,
+    MR_DT_QINT16 = 15,
+    MR_DT_QUINT16 = 16,
+    MR_DT_U16 = 17,
+    MR_DT_C128 = 18,
+    MR_DT_F16 = 19,
+    MR_DT_U32 = 22,
+    MR_DT_U64 = 23,
+    MR_DT_F8_E5M2 = 24,
+    MR_DT_F8_E4M3 = 25,
+    /* In safetensors only: */
+    MR_DT_F4 = 1000,
+    MR_DT_F6_E2M3,
+    MR_DT_F6_E3M2,
+    MR_DT_F8_E8M0,
+    MR_DT_F8_E4M3FNUZ,
+    MR_DT_F8_E5M2FNUZ,
+};
+
+#define MR_TENSOR_MAX_DIMS 8
+
+/* An array that is saved.  Row-major; its memory stays in place and allocated until close. */
+struct mr_array {
+    const char *name;
+    int dtype; /* enum mr_dtype */
+    unsigned n_dims;
+    uint64_t dims[MR_TENSOR_MAX_DIMS];
+    void *data;
+};
+
+enum mr_checkpoint_mode {
+    MR_CHECKPOINT_LAZY,  /* begin returns at once; arrays are copied during the next step */
+    MR_CHECKPOINT_BURST, /* begin returns when it is durable on the fast tier */
+    MR_CHECKPOINT_SYNC,  /* begin returns when it is durable everywhere */
+};
+
+enum mr_checkpoint_format {
+    MR_CHECKPOINT_TF, /* TensorFlow's V2 bundle: .index, .data-00000-of-00001, .meta */
+    MR_CHECKPOINT_SAFETENSORS,
+};
+
+enum mr_if_busy {
+    MR_IF_BUSY_WAIT, /* begin waits for a free buffer */
+    MR_IF_BUSY_SKIP, /* begin returns 1, nothing is saved, and it is counted */
+};
+
+enum mr_checkpoint_level {
+    MR_CHECKPOINT_SNAPSHOTTED,  /* every array may change */
+    MR_CHECKPOINT_DURABLE_FAST, /* survives a power cut on the fast tier, or on the slow one */
+    MR_CHECKPOINT_DURABLE_SLOW, /* on the slow tier; without one, as DURABLE_FAST */
+};
+
+enum mr_checkpoint_tier { MR_TIER_FAST, MR_TIER_SLOW, MR_N_TIERS };
+
+struct mr_device; /* millrace/store.h */
+struct mr_checkpoint;
+
+struct mr_checkpoint_opts { /* zero means default */
+    const char *dir;        /* the fast tier, or the only one; made if it is missing */
+    const char *drain_dir;  /* the slow tier; NULL = none */
+    const char *prefix;     /* files are called prefix-STEP...; NULL = "model.ckpt" */
+    enum mr_checkpoint_mode mode;
+    enum mr_checkpoint_format format;
+    int packed;                 /* no padding: tensors are not aligned in the file */
+    unsigned keep;              /* newest checkpoints that stay; 0 = 5, MR_NONE = all */
+    uint64_t drain_bytes_per_s; /* at most; 0 = as fast as it goes */
+    enum mr_if_busy if_busy;
+    unsigned buffers; /* lazy: copies in memory; 0 = 2 (the next snapshot while one is written) */
+    unsigned copy_threads;                     /* lazy: 0 = 1; before_write helps them */
+    unsigned io_depth;                         /* writes under way at once; 0 = 4 */
+    struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
+};
+
+/* One checkpoint.  Times are in seconds from begin, -1: not (or not yet) reached. */
+struct mr_checkpoint_record {
+    uint64_t step;
+    uint64_t bytes; /* of all its files */
+    double stall_s; /* that begin and before_write held their callers */
+    double snapshot_s, durable_fast_s, durable_slow_s;
+    int fell_back; /* the fast tier did not take it; it went to the slow one */
+    int code;      /* -errno when it failed, else 0 */
+};
+
+#define MR_CHECKPOINT_N_RECORDS 1024 /* that mr_checkpoint_get remembers */
+
+struct mr_checkpoint_status {
+    uint64_t begun, skipped, failed, fell_back;
+    uint64_t durable_fast, durable_slow;
+    uint64_t saving;              /* lazy: begun, and the save thread is not through with them */
+    uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */
+    int64_t last_fast, last_slow; /* newest step that is durable there, -1: none */
+    int64_t last_verified;        /* newest step that was read back and found right, -1 */
+    uint64_t memory_bytes;        /* buffers, all of them allocated at open */
+    struct mr_error error;        /* the last failure; code 0: none so far */
+    char notice[256];             /* what deserves a word but is no failure; "" = nothing */
+};
+
+/* Register arrays, lock the folders, remove temporaries that a crash left (only ours), allocate and
+ * touch all memory, start the threads.  What an earlier run left undrained is drained.
+ * Borrows the arrays' memory and the devices until close; copies the rest.
+ * -EBUSY: another run writes there; -EINVAL: names that are not unique, a bad type. */
+MR_API int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
+                              const struct mr_checkpoint_opts *opts, struct mr_checkpoint **out,
+                              struct mr_error *err);
+/* What open would allocate, in bytes; 0 for invalid arguments. */
+MR_API uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
+                                     const struct mr_checkpoint_opts *opts);
+/* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  A failure of an
+ * earlier one in the background is returned first, and nothing is begun; the next call begins.
+ * The arrays must not change before before_write. */
+MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step);
+/* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is
+ * under way. */
+MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
+/* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
+MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level);
+MR_API void mr_checkpoint_status(struct mr_checkpoint *c, struct mr_checkpoint_status *out);
+/* The i-th checkpoint begun since open, from 0.  -ENOENT: there is none, or it is forgotten. */
+MR_API int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i, struct mr_checkpoint_record *out);
+/* Words for the last failure that a call returned. */
+MR_API const char *mr_checkpoint_error(const struct mr_checkpoint *c);
+/* Wait until all that was begun is durable everywhere (or failed), stop, free.  Returns a failure
+ * that no call has returned yet; `err` has its words.  NULL is a no-op. */
+MR_API int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err);
+
+struct mr_restore_opts {
+    const char *dir, *drain_dir; /* where to look; either may be NULL or missing */
+    const char *prefix;          /* NULL = any */
+    unsigned io_depth;           /* 0 = 8 */
+    struct mr_device *storage, *drain_storage;
+    /* A checkpoint that was not taken, and why; newest first. */
+    void (*passed_over)(void *ctx, const char *path, const char *why);
+    void *passed_over_ctx;
+};
+
+struct mr_restored {
+    uint64_t step, bytes;
+    enum mr_checkpoint_tier tier;
+    enum mr_checkpoint_format format;
+    char path[1024]; /* without the ending */
+};
+
+/* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrows).  No
+ * pointer file is trusted; a damaged or unfitting checkpoint is passed over.  Arrays that it does
+ * not have, or with another type or shape, make it unfitting; what it has beyond them is ignored.
+ * -ENOENT: there is no checkpoint at all; -EBADMSG: none that verifies and fits, and then the
+ * arrays' contents are undefined. */
+MR_API int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
+                                 const struct mr_restore_opts *opts, struct mr_restored *out,
+                                 struct mr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

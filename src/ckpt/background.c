@@ -1,0 +1,301 @@
+/* background.c - what happens to a checkpoint after begin: saving, falling back, draining.
+ *
+ *   save thread (lazy), or the caller (burst, sync)
+ *       fast tier's turn:  publish -> settle
+ *          full:           drop what is durable below, try once more
+ *          still no:       slow tier's turn: publish -> settle, and say so
+ *   drain thread
+ *       slow tier's turn:  copy and publish -> settle
+ *       fast tier's turn:  drop what is durable below but the newest
+ *
+ * A tier's turn is a flag: who sets it has the tier for as long as its I/O takes.  Turns are never
+ * nested, so nobody waits in a circle.
+ *
+ * Lock: c->mu guards flags, queues, records and status; never held across I/O. */
+#include "engine.h"
+
+#include "clock.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct mr_tier *take_turn(struct mr_checkpoint *c, enum mr_checkpoint_tier which)
+{
+    pthread_mutex_lock(&c->mu);
+    while (c->busy[which])
+        pthread_cond_wait(&c->changed, &c->mu);
+    c->busy[which] = 1;
+    pthread_mutex_unlock(&c->mu);
+    return &c->tiers[which];
+}
+
+static void end_turn(struct mr_checkpoint *c, enum mr_checkpoint_tier which)
+{
+    pthread_mutex_lock(&c->mu);
+    c->busy[which] = 0;
+    if (c->tiers[which].verified > c->status.last_verified)
+        c->status.last_verified = c->tiers[which].verified;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+}
+
+/* The record of work w, NULL when it has none (any more).  c->mu is held. */
+static struct mr_checkpoint_record *record_of(struct mr_checkpoint *c, uint64_t i)
+{
+    if (i == MR_NO_RECORD || i + MR_CHECKPOINT_N_RECORDS < c->status.begun)
+        return NULL;
+    return &c->records[MR_RECORD_SLOT(i)];
+}
+
+static double since_begin(struct mr_checkpoint *c, uint64_t i, uint64_t now)
+{
+    return (double)(now - c->begun_ns[MR_RECORD_SLOT(i)]) / 1e9;
+}
+
+static void note_error(struct mr_checkpoint *c, const struct mr_error *err)
+{
+    c->status.error = *err;
+    if (!c->pending.code)
+        c->pending = *err;
+}
+
+static void note_failed(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
+                        const struct mr_error *err)
+{
+    pthread_mutex_lock(&c->mu);
+    struct mr_checkpoint_record *r = record_of(c, w->record);
+    if (r)
+        r->code = err->code;
+    c->status.failed++;
+    note_error(c, err);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+}
+
+static void note_durable(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
+                         enum mr_checkpoint_tier which, uint64_t bytes)
+{
+    uint64_t now = mr_clock_ns();
+    pthread_mutex_lock(&c->mu);
+    struct mr_checkpoint_record *r = record_of(c, w->record);
+    if (r) {
+        double s = since_begin(c, w->record, now);
+        r->bytes = bytes;
+        *(which == MR_TIER_FAST ? &r->durable_fast_s : &r->durable_slow_s) = s;
+    }
+    int64_t *last = which == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow;
+    *last = (int64_t)w->step > *last ? (int64_t)w->step : *last;
+    ++*(which == MR_TIER_FAST ? &c->status.durable_fast : &c->status.durable_slow);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+}
+
+/* ---- saving ---- */
+
+/* Free the fast tier of what is durable below, but for the newest `stay`. */
+static int drop_drained(struct mr_checkpoint *c, size_t stay, struct mr_error *err)
+{
+    struct mr_tier *fast = &c->tiers[MR_TIER_FAST];
+    int r = 0, any = 0;
+    while (!r && c->drained.n > stay) {
+        uint64_t step = c->drained.items[0].step;
+        r = mr_tier_remove(fast, step, err);
+        if (!r)
+            mr_ckpt_list_remove(&c->drained, 0);
+        any |= !r;
+    }
+    if (!r && any && fast->list.n)
+        r = mr_tier_settle(fast, fast->list.items[fast->list.n - 1].step, err);
+    return r;
+}
+
+/* It is not (any more) what lies below. */
+static void forget_drained(struct mr_checkpoint *c, uint64_t step)
+{
+    ptrdiff_t at = mr_ckpt_list_find(&c->drained, c->prefix, step, c->o.format);
+    if (at >= 0)
+        mr_ckpt_list_remove(&c->drained, (size_t)at);
+}
+
+static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
+                   enum mr_checkpoint_tier which, struct mr_error *err)
+{
+    struct mr_tier_source src;
+    struct mr_error settle_err = {0};
+    uint64_t bytes = 0;
+    struct mr_tier *t = take_turn(c, which);
+    if (which == MR_TIER_FAST)
+        forget_drained(c, w->step);
+    mr_saver_source(c->saver, w->shot, &src);
+    int r = mr_tier_publish(t, w->step, &src, &bytes, err);
+    if (r == -ENOSPC && which == MR_TIER_FAST && c->drained.n) {
+        struct mr_error again = {0};
+        r = drop_drained(c, 0, &again);
+        if (!r)
+            r = mr_tier_publish(t, w->step, &src, &bytes, &again);
+        *err = again;
+    }
+    if (!r) {
+        note_durable(c, w, which, bytes);
+        mr_tier_settle(t, w->step, &settle_err);
+    }
+    end_turn(c, which);
+    if (settle_err.code) { /* it is durable all the same */
+        pthread_mutex_lock(&c->mu);
+        note_error(c, &settle_err);
+        pthread_mutex_unlock(&c->mu);
+    }
+    return r;
+}
+
+static void note_fall_back(struct mr_checkpoint *c, const struct mr_ckpt_work *w, const char *why)
+{
+    pthread_mutex_lock(&c->mu);
+    struct mr_checkpoint_record *r = record_of(c, w->record);
+    if (r)
+        r->fell_back = 1;
+    c->status.fell_back++;
+    snprintf(c->status.notice, sizeof c->status.notice,
+             "step %llu goes straight to the slow tier: %.190s", (unsigned long long)w->step, why);
+    pthread_mutex_unlock(&c->mu);
+}
+
+static void queue_drain(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    pthread_mutex_lock(&c->mu);
+    while (c->n_drains == MR_MAX_BACKLOG)
+        pthread_cond_wait(&c->changed, &c->mu);
+    c->drains[c->n_drains++] = *w;
+    c->status.drain_waiting++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+}
+
+/* A shot is written: when was it copied? */
+static void note_snapshot(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    mr_snapshot_finish(c->snap);
+    uint64_t ns = mr_snapshot_copied_ns(c->snap, w->shot);
+    pthread_mutex_lock(&c->mu);
+    struct mr_checkpoint_record *r = record_of(c, w->record);
+    if (r)
+        r->snapshot_s = since_begin(c, w->record, ns);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+}
+
+int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    struct mr_error err = {0}, slow_err = {0};
+    int r = -ENODEV;
+    if (c->has_fast)
+        r = save_on(c, w, MR_TIER_FAST, &err);
+    else
+        mr_fail(&err, r, "%s cannot be used", c->dir);
+    if (!r && c->has_slow) {
+        queue_drain(c, w);
+    } else if (r && c->has_slow) {
+        note_fall_back(c, w, err.text);
+        r = save_on(c, w, MR_TIER_SLOW, &slow_err);
+        err = slow_err;
+    }
+    if (r)
+        note_failed(c, w, &err);
+    return r;
+}
+
+void *mr_ckpt_save_main(void *arg)
+{
+    struct mr_checkpoint *c = arg;
+    pthread_mutex_lock(&c->mu);
+    for (;;) {
+        while (!c->stop && !c->n_saves)
+            pthread_cond_wait(&c->changed, &c->mu);
+        if (!c->n_saves)
+            break;
+        struct mr_ckpt_work w = c->saves[0];
+        pthread_mutex_unlock(&c->mu);
+        mr_ckpt_save(c, &w);
+        note_snapshot(c, &w);
+        pthread_mutex_lock(&c->mu);
+        memmove(c->saves, c->saves + 1, --c->n_saves * sizeof *c->saves);
+        c->shot_used[w.shot] = 0;
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mu);
+    return NULL;
+}
+
+/* ---- draining ---- */
+
+static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
+{
+    struct mr_ckpt_item item = {.step = w->step, .format = c->o.format};
+    struct mr_error settle_err = {0};
+    uint64_t bytes = 0;
+    struct mr_tier *slow = take_turn(c, MR_TIER_SLOW);
+    int r = mr_drain_run(c->drain, &c->tiers[MR_TIER_FAST], slow, w->step, &bytes, err);
+    if (!r) {
+        note_durable(c, w, MR_TIER_SLOW, bytes);
+        mr_tier_settle(slow, w->step, &settle_err);
+    }
+    end_turn(c, MR_TIER_SLOW);
+    if (!r) {
+        struct mr_tier *fast = take_turn(c, MR_TIER_FAST);
+        snprintf(item.prefix, sizeof item.prefix, "%s", c->prefix);
+        /* Compared, for the step may have been saved again meanwhile. */
+        if (mr_drain_is_done(fast, slow, w->step) && mr_ckpt_list_add(&c->drained, &item))
+            mr_fail(&settle_err, -ENOMEM, "%s: no memory", c->dir);
+        drop_drained(c, 1, &settle_err);
+        end_turn(c, MR_TIER_FAST);
+    }
+    if (settle_err.code) {
+        pthread_mutex_lock(&c->mu);
+        note_error(c, &settle_err);
+        pthread_mutex_unlock(&c->mu);
+    }
+    return r;
+}
+
+void *mr_ckpt_drain_main(void *arg)
+{
+    struct mr_checkpoint *c = arg;
+    mr_drain_be_modest();
+    pthread_mutex_lock(&c->mu);
+    for (;;) {
+        while (!c->stop && !c->n_drains)
+            pthread_cond_wait(&c->changed, &c->mu);
+        if (!c->n_drains)
+            break;
+        struct mr_ckpt_work w = c->drains[0];
+        struct mr_error err = {0};
+        pthread_mutex_unlock(&c->mu);
+        if (drain_one(c, &w, &err))
+            note_failed(c, &w, &err);
+        pthread_mutex_lock(&c->mu);
+        memmove(c->drains, c->drains + 1, --c->n_drains * sizeof *c->drains);
+        c->status.drain_waiting--;
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mu);
+    return NULL;
+}
+
+int mr_ckpt_find_undrained(struct mr_checkpoint *c)
+{
+    struct mr_tier *fast = &c->tiers[MR_TIER_FAST], *slow = &c->tiers[MR_TIER_SLOW];
+    for (size_t i = 0; i < fast->list.n; i++) {
+        const struct mr_ckpt_item *item = &fast->list.items[i];
+        if (mr_tier_has(slow, item->step) && mr_drain_is_done(fast, slow, item->step)) {
+            if (mr_ckpt_list_add(&c->drained, item))
+                return -ENOMEM;
+        } else if (c->n_drains < MR_MAX_BACKLOG) {
+            c->drains[c->n_drains++] =
+                (struct mr_ckpt_work){.record = MR_NO_RECORD, .step = item->step};
+            c->status.drain_waiting++;
+        }
+    }
+    return 0;
+}

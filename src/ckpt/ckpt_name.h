@@ -1,0 +1,46 @@
+/* ckpt_name.h - what the files of a checkpoint are called, and which temporaries are ours.
+ *
+ *   model.ckpt-40.index                       TensorFlow: the commit record
+ *   model.ckpt-40.data-00000-of-00001         its data; or, when a step is saved again over an
+ * older model.ckpt-40.data-00001-of-00002         one, under the name that the older one does not
+ * use model.ckpt-40.meta model.ckpt-40.safetensors                 safetensors: all in one
+ *   checkpoint                                TensorFlow's pointer, for TensorFlow
+ *   NAME.millrace-1f0e2d3c.tmp                a temporary: the digits are a checksum of NAME */
+#ifndef MR_CKPT_NAME_H
+#define MR_CKPT_NAME_H
+
+#include <millrace/checkpoint.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_CKPT_MAX_NAME   256 /* of a file, with its end */
+#define MR_CKPT_MAX_PREFIX 128
+
+enum mr_ckpt_part {
+    MR_PART_INDEX,
+    MR_PART_DATA,       /* shard 0 of 1 */
+    MR_PART_DATA_AGAIN, /* shard 1 of 2, of which shard 0 does not exist */
+    MR_PART_META,
+    MR_PART_SAFETENSORS,
+    MR_N_PARTS,
+};
+
+/* Without '/', not empty, not too long. */
+int mr_ckpt_prefix_is_valid(const char *prefix);
+void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
+                  enum mr_ckpt_part part);
+/* Is `name` a checkpoint's commit record: PREFIX-STEP.index or PREFIX-STEP.safetensors?  1, and
+ * the length of the prefix, or 0. */
+int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
+                       enum mr_checkpoint_format *format);
+
+/* Which part `name` is: an enum mr_ckpt_part, and its prefix and step; or -1. */
+int mr_ckpt_part_parse(const char *name, char prefix[MR_CKPT_MAX_NAME], uint64_t *step);
+
+/* The name under which `name` is written before it is renamed. */
+void mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name);
+/* 1 when `temp` is such a name; then `name` (if not NULL) gets what it was for. */
+int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME]);
+
+#endif

@@ -1,0 +1,101 @@
+/* ckpt_scan.c - see ckpt_scan.h.  Lists are short (what is kept), so places are found by walking.
+ */
+#include "ckpt_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int mr_ckpt_each_name(const char *dir, int (*each)(void *ctx, const char *name), void *ctx)
+{
+    DIR *d = opendir(dir);
+    if (!d)
+        return -errno;
+    int r = 0;
+    while (!r) {
+        errno = 0;
+        struct dirent *e = readdir(d);
+        if (!e) {
+            r = -errno;
+            break;
+        }
+        r = each(ctx, e->d_name);
+    }
+    closedir(d);
+    return r;
+}
+
+struct scan {
+    const char *prefix;
+    struct mr_ckpt_list *out;
+};
+
+static int look_at(void *ctx, const char *name)
+{
+    struct scan *s = ctx;
+    struct mr_ckpt_item item = {0};
+    size_t n;
+    if (!mr_ckpt_name_parse(name, &n, &item.step, &item.format) || n >= sizeof item.prefix)
+        return 0;
+    memcpy(item.prefix, name, n);
+    if (s->prefix && strcmp(s->prefix, item.prefix))
+        return 0;
+    return mr_ckpt_list_add(s->out, &item);
+}
+
+int mr_ckpt_scan(const char *dir, const char *prefix, struct mr_ckpt_list *out)
+{
+    return mr_ckpt_each_name(dir, look_at, &(struct scan){prefix, out});
+}
+
+static int order(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
+{
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    int r = strcmp(a->prefix, b->prefix);
+    return r ? r : (int)a->format - (int)b->format;
+}
+
+int mr_ckpt_list_add(struct mr_ckpt_list *l, const struct mr_ckpt_item *item)
+{
+    size_t at = l->n;
+    while (at && order(&l->items[at - 1], item) >= 0)
+        at--;
+    if (at < l->n && order(&l->items[at], item) == 0)
+        return 0;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 16;
+        void *p = realloc(l->items, cap * sizeof *l->items);
+        if (!p)
+            return -ENOMEM;
+        l->items = p;
+        l->cap = cap;
+    }
+    memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof *l->items);
+    l->items[at] = *item;
+    l->n++;
+    return 0;
+}
+
+void mr_ckpt_list_remove(struct mr_ckpt_list *l, size_t i)
+{
+    memmove(l->items + i, l->items + i + 1, (l->n - i - 1) * sizeof *l->items);
+    l->n--;
+}
+
+ptrdiff_t mr_ckpt_list_find(const struct mr_ckpt_list *l, const char *prefix, uint64_t step,
+                            enum mr_checkpoint_format format)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->items[i].step == step && l->items[i].format == format &&
+            !strcmp(l->items[i].prefix, prefix))
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+void mr_ckpt_list_fini(struct mr_ckpt_list *l)
+{
+    free(l->items);
+    *l = (struct mr_ckpt_list){0};
+}

@@ -1,0 +1,245 @@
+/* drain.c - see drain.h.
+ *
+ * Chunk by chunk: read around the page cache, checksum, write around the page cache, and rest if
+ * that was faster than allowed.  The checksums are compared before the copy is published, so a fast
+ * tier that rots cannot spread it.  The copy is published as any checkpoint is (tier.c).
+ *
+ * No lock: one thread has a drain. */
+#include "drain.h"
+
+#include "buffer.h"
+#include "clock.h"
+#include "crc32c.h"
+#include "device.h"
+#include "errtext.h"
+#include "file_image.h"
+#include "in_file.h"
+#include "tf_bundle.h"
+#include "tf_meta.h"
+#include "train_state.h"
+#include "whole_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct mr_drain {
+    uint64_t bytes_per_s;
+    struct mr_buffer buffer; /* one chunk */
+};
+
+/* One copy under way. */
+struct copy {
+    struct mr_drain *drain;
+    struct mr_device *device; /* of the tier that is read */
+    struct mr_ckpt_view view;
+    struct mr_file_image im;
+    struct mr_in_file file;
+    uint32_t *crcs;
+    int64_t meta_seal[2];
+    int has_seal;
+};
+
+int mr_drain_open(uint64_t bytes_per_s, struct mr_drain **out)
+{
+    struct mr_drain *d = calloc(1, sizeof *d);
+    if (!d)
+        return -ENOMEM;
+    d->bytes_per_s = bytes_per_s;
+    int r = mr_buffer_reserve(&d->buffer, MR_CHUNK_BYTES);
+    if (r) {
+        mr_drain_close(d);
+        return r;
+    }
+    mr_buffer_prefault(&d->buffer);
+    *out = d;
+    return 0;
+}
+
+void mr_drain_close(struct mr_drain *d)
+{
+    if (!d)
+        return;
+    mr_buffer_fini(&d->buffer);
+    free(d);
+}
+
+void mr_drain_be_modest(void)
+{
+    /* glibc has no wrapper: IOPRIO_WHO_PROCESS, this thread, best effort, lowest level. */
+    syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 7);
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+}
+
+static int differs(const struct copy *c, const char *what, struct mr_error *err)
+{
+    return mr_fail(err, -EBADMSG, "%s: %s is damaged on the fast tier; it is not drained",
+                   c->view.path, what);
+}
+
+/* Read chunk k; checksum the header, if it is there, and the pieces. */
+static int take_chunk(struct copy *c, size_t k, uint32_t *head_crc)
+{
+    uint8_t *buf = c->drain->buffer.data;
+    size_t len = mr_file_image_chunk_len(&c->im, k), at = k * MR_CHUNK_BYTES;
+    int r = mr_in_read(&c->file, buf, len, at);
+    if (r)
+        return r;
+    if (at < c->im.head_bytes) {
+        size_t n = c->im.head_bytes - at;
+        *head_crc = mr_crc32c(*head_crc, buf, n < len ? n : len);
+    }
+    for (size_t i = c->im.chunk_first[k]; i < c->im.chunk_first[k + 1]; i++) {
+        const struct mr_piece *p = &c->im.pieces[i];
+        uint8_t *keep = c->view.table.tensors[p->tensor].data;
+        c->crcs[i] = mr_crc32c(0, buf + (p->at - at), p->len);
+        if (keep)
+            memcpy(keep + p->from, buf + (p->at - at), p->len);
+    }
+    memset(buf + len, 0, mr_direct_round(len) - len);
+    return 0;
+}
+
+static int copy_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
+{
+    struct copy *c = ctx;
+    uint64_t rate = c->drain->bytes_per_s, begin = mr_clock_ns();
+    uint32_t head_crc = 0;
+    for (size_t k = 0; k < c->im.n_chunks; k++) {
+        uint64_t at = (uint64_t)k * MR_CHUNK_BYTES;
+        size_t len = mr_file_image_chunk_len(&c->im, k);
+        int r = take_chunk(c, k, &head_crc);
+        if (!r)
+            r = mr_out_write(f, c->drain->buffer.data, mr_direct_round(len), at);
+        if (r)
+            return r;
+        if (rate)
+            mr_device_wait_until(begin + (uint64_t)((double)(at + len) / (double)rate * 1e9));
+    }
+    if (head_crc != c->view.head_crc)
+        return differs(c, "the header", err);
+    for (size_t i = 0; i < c->view.table.n; i++) {
+        const struct mr_tensor *t = &c->view.table.tensors[i];
+        if (t->has_crc && t->crc != mr_file_image_crc(&c->im, i, c->crcs))
+            return differs(c, t->name, err);
+    }
+    return 0;
+}
+
+static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_bytes *meta,
+                      struct mr_bytes *index, struct mr_error *err)
+{
+    struct copy *c = ctx;
+    struct mr_bundle b;
+    uint8_t *bytes;
+    size_t len;
+    char file[1280];
+    snprintf(file, sizeof file, "%s.meta", c->view.path);
+    int r = mr_ckpt_read_small(file, MR_META_MAX_FILE, c->device, &bytes, &len, err);
+    if (r)
+        return r;
+    if (c->has_seal &&
+        ((uint64_t)c->meta_seal[0] != len || c->meta_seal[1] != mr_crc32c(0, bytes, len)))
+        r = differs(c, ".meta", err);
+    mr_bytes_add(meta, bytes, len);
+    free(bytes);
+    if (r)
+        return r;
+    mr_bundle_init(&b);
+    b.n_shards = n_shards;
+    b.tensors = c->view.table; /* lent */
+    for (size_t i = 0; i < b.tensors.n; i++)
+        b.tensors.tensors[i].shard = shard;
+    return mr_bundle_write_index(&b, index, err);
+}
+
+/* What this library writes has one data file and no strings or parts; other people's checkpoints
+ * under our prefix are left where they are. */
+static int is_ours(const struct mr_ckpt_view *v, uint32_t *shard)
+{
+    *shard = v->n_shards - 1;
+    for (size_t i = 0; i < v->table.n; i++)
+        if (v->table.tensors[i].shard != *shard || v->table.tensors[i].dtype == MR_DT_STRING)
+            return 0;
+    return v->n_shards <= 2;
+}
+
+static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr_ckpt_item *item,
+                     struct mr_error *err)
+{
+    char file[1280];
+    uint32_t shard;
+    c->device = from->o.device;
+    int r = mr_ckpt_view_open(from->o.path, item, c->device, &c->view, err);
+    if (r)
+        return r;
+    if (!is_ours(&c->view, &shard))
+        return mr_fail(err, -ENOTSUP, "%s: not written by this library; copy it by hand",
+                       c->view.path);
+    struct mr_tensor *seal = mr_tensor_table_find(&c->view.table, MR_STATE_META);
+    if (seal && seal->bytes == sizeof c->meta_seal) {
+        seal->data = c->meta_seal;
+        c->has_seal = 1;
+    }
+    mr_ckpt_view_file(&c->view, shard, file);
+    r = mr_in_open(file, c->device, &c->file);
+    if (!r)
+        r = mr_file_image_init(&c->im, &c->view.table, c->file.bytes, c->view.head_bytes);
+    if (!r) {
+        c->crcs = calloc(c->im.n_pieces + 1, sizeof *c->crcs);
+        r = c->crcs ? 0 : -ENOMEM;
+    }
+    return r ? mr_fail(err, r, "%s: %s", file, mr_errno_text(r)) : 0;
+}
+
+static void close_copy(struct copy *c)
+{
+    free(c->crcs);
+    mr_file_image_fini(&c->im);
+    mr_in_close(&c->file);
+    mr_ckpt_view_fini(&c->view);
+}
+
+int mr_drain_run(struct mr_drain *d, const struct mr_tier *from, struct mr_tier *to, uint64_t step,
+                 uint64_t *bytes, struct mr_error *err)
+{
+    struct mr_ckpt_item item = {.step = step, .format = from->o.format};
+    struct copy c = {.drain = d, .file.fd = -1};
+    snprintf(item.prefix, sizeof item.prefix, "%s", from->o.prefix);
+    int r = open_copy(&c, from, &item, err);
+    if (!r) {
+        struct mr_tier_source src = {.data_bytes = c.file.bytes,
+                                     .write_data = copy_data,
+                                     .write_small = copy_small,
+                                     .ctx = &c};
+        r = mr_tier_publish(to, step, &src, bytes, err);
+    }
+    close_copy(&c);
+    return r;
+}
+
+int mr_drain_is_done(const struct mr_tier *a, const struct mr_tier *b, uint64_t step)
+{
+    struct mr_ckpt_item item = {.step = step, .format = a->o.format};
+    struct mr_ckpt_view x, y;
+    snprintf(item.prefix, sizeof item.prefix, "%s", a->o.prefix);
+    if (mr_ckpt_view_open(a->o.path, &item, a->o.device, &x, NULL))
+        return 0;
+    if (mr_ckpt_view_open(b->o.path, &item, b->o.device, &y, NULL)) {
+        mr_ckpt_view_fini(&x);
+        return 0;
+    }
+    int same = x.table.n == y.table.n && x.head_crc == y.head_crc;
+    for (size_t i = 0; same && i < x.table.n; i++) {
+        const struct mr_tensor *p = &x.table.tensors[i], *q = &y.table.tensors[i];
+        same = !strcmp(p->name, q->name) && p->crc == q->crc && p->bytes == q->bytes &&
+               p->dtype == q->dtype;
+    }
+    mr_ckpt_view_fini(&y);
+    mr_ckpt_view_fini(&x);
+    return same;
+}

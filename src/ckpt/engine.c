@@ -1,0 +1,375 @@
+/* engine.c - checkpoints, as the thread that trains sees them.
+ *
+ * Opening takes all the memory and starts all the threads.  After that begin() only finds a free
+ * buffer and points the copying threads at it (lazy), or does the work itself (burst, sync).
+ * background.c has what follows.
+ *
+ * Records are a ring; checkpoint number i has slot i mod its length.
+ *
+ * Lock: c->mu, see engine.h; not held across I/O or copying. */
+#include "engine.h"
+
+#include "clock.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_KEEP  5
+#define DEFAULT_DEPTH 4
+#define MAX_DEPTH     64
+#define MAX_COPIERS   16
+
+/* Fill in defaults and refuse nonsense. */
+static int set_options(struct mr_checkpoint *c, const struct mr_checkpoint_opts *opts,
+                       struct mr_error *err)
+{
+    if (!opts || !opts->dir || !*opts->dir)
+        return mr_fail(err, -EINVAL, "checkpoint: no folder was given");
+    struct mr_checkpoint_opts *o = &c->o;
+    *o = *opts;
+    o->prefix = o->prefix ? o->prefix : "model.ckpt";
+    o->keep = o->keep ? o->keep : DEFAULT_KEEP;
+    o->buffers = o->buffers ? o->buffers : MR_MAX_SHOTS;
+    o->copy_threads = o->copy_threads ? o->copy_threads : 1;
+    o->io_depth = o->io_depth ? o->io_depth : DEFAULT_DEPTH;
+    if (!mr_ckpt_prefix_is_valid(o->prefix))
+        return mr_fail(err, -EINVAL, "checkpoint: \"%s\" is no prefix for files", o->prefix);
+    if ((unsigned)o->mode > MR_CHECKPOINT_SYNC || (unsigned)o->format > MR_CHECKPOINT_SAFETENSORS ||
+        (unsigned)o->if_busy > MR_IF_BUSY_SKIP || o->buffers > MR_MAX_SHOTS ||
+        o->copy_threads > MAX_COPIERS || o->io_depth > MAX_DEPTH)
+        return mr_fail(err, -EINVAL, "checkpoint: an option is out of its range");
+    c->dir = strdup(o->dir);
+    c->drain_dir = o->drain_dir ? strdup(o->drain_dir) : NULL;
+    c->prefix = strdup(o->prefix);
+    if (!c->dir || !c->prefix || (o->drain_dir && !c->drain_dir))
+        return mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    o->dir = c->dir;
+    o->drain_dir = c->drain_dir;
+    o->prefix = c->prefix;
+    return 0;
+}
+
+static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, struct mr_error *err)
+{
+    struct mr_tier_opts t = {.path = c->dir,
+                             .prefix = c->prefix,
+                             .format = c->o.format,
+                             .keep = c->drain_dir ? MR_NONE : c->o.keep,
+                             .device = c->o.storage,
+                             .hook = hook,
+                             .which = MR_TIER_FAST};
+    struct mr_error fast_err = {0};
+    int r = mr_tier_open(&t, &c->tiers[MR_TIER_FAST], &fast_err);
+    c->has_fast = !r;
+    if (!c->drain_dir || r == -EBUSY || r == -ENOMEM) {
+        if (r)
+            mr_fail(err, r, "%s", fast_err.text);
+        return r;
+    }
+    if (r) /* there is the other one */
+        snprintf(c->status.notice, sizeof c->status.notice, "no fast tier: %.200s", fast_err.text);
+    t.path = c->drain_dir;
+    t.keep = c->o.keep;
+    t.device = c->o.drain_storage;
+    t.which = MR_TIER_SLOW;
+    r = mr_tier_open(&t, &c->tiers[MR_TIER_SLOW], err);
+    c->has_slow = !r;
+    return r;
+}
+
+static int64_t newest(const struct mr_tier *t)
+{
+    return t->list.n ? (int64_t)t->list.items[t->list.n - 1].step : -1;
+}
+
+static int start_threads(struct mr_checkpoint *c)
+{
+    int r = 0;
+    if (c->snap) {
+        r = -pthread_create(&c->save_thread, NULL, mr_ckpt_save_main, c);
+        c->has_save_thread = !r;
+    }
+    if (!r && c->has_fast && c->has_slow) {
+        r = -pthread_create(&c->drain_thread, NULL, mr_ckpt_drain_main, c);
+        c->has_drain_thread = !r;
+    }
+    return r;
+}
+
+/* What takes memory and threads; tiers are open. */
+static int build(struct mr_checkpoint *c)
+{
+    int lazy = c->o.mode == MR_CHECKPOINT_LAZY;
+    int r = lazy ? mr_snapshot_open(&c->im, c->o.buffers, c->o.copy_threads, &c->snap) : 0;
+    if (!r)
+        r = mr_saver_open(&c->plan, &c->im, c->snap, c->o.io_depth, &c->saver);
+    if (!r && c->has_slow)
+        r = mr_drain_open(c->o.drain_bytes_per_s, &c->drain);
+    if (!r && c->has_slow && c->has_fast)
+        r = mr_ckpt_find_undrained(c);
+    if (!r)
+        r = start_threads(c);
+    return r;
+}
+
+static uint64_t memory_of(const struct mr_checkpoint_opts *o, const struct mr_file_image *im)
+{
+    int lazy = o->mode == MR_CHECKPOINT_LAZY;
+    uint64_t read_back = o->keep == MR_NONE ? 0 : MR_CHUNK_BYTES;
+    return (lazy ? mr_snapshot_memory(im, o->buffers) : 0) +
+           mr_saver_memory(im, lazy, o->io_depth) + read_back +
+           (o->drain_dir ? MR_CHUNK_BYTES : 0) + sizeof(struct mr_checkpoint);
+}
+
+static void destroy(struct mr_checkpoint *c)
+{
+    pthread_mutex_lock(&c->mu);
+    c->stop = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mu);
+    if (c->has_save_thread)
+        pthread_join(c->save_thread, NULL);
+    if (c->has_drain_thread)
+        pthread_join(c->drain_thread, NULL);
+    mr_saver_close(c->saver);
+    mr_drain_close(c->drain);
+    mr_snapshot_close(c->snap);
+    for (unsigned i = 0; i < MR_N_TIERS; i++)
+        mr_tier_close(&c->tiers[i]);
+    mr_ckpt_list_fini(&c->drained);
+    mr_file_image_fini(&c->im);
+    mr_ckpt_plan_fini(&c->plan);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mu);
+    free(c->dir);
+    free(c->drain_dir);
+    free(c->prefix);
+    free(c);
+}
+
+int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
+                              const struct mr_checkpoint_opts *opts, const struct mr_out_hook *hook,
+                              struct mr_checkpoint **out, struct mr_error *err)
+{
+    struct mr_checkpoint *c = calloc(1, sizeof *c);
+    if (!c)
+        return mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    pthread_mutex_init(&c->mu, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    int r = set_options(c, opts, err);
+    if (!r)
+        r = mr_ckpt_plan_init(&c->plan, arrays, n_arrays, c->o.format, c->o.packed, err);
+    if (!r &&
+        mr_file_image_init(&c->im, &c->plan.bundle.tensors, c->plan.data_bytes, c->plan.head_bytes))
+        r = mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    if (!r)
+        r = open_tiers(c, hook, err);
+    if (!r) {
+        c->status.last_fast = c->has_fast ? newest(&c->tiers[MR_TIER_FAST]) : -1;
+        c->status.last_slow = c->has_slow ? newest(&c->tiers[MR_TIER_SLOW]) : -1;
+        c->status.last_verified = -1;
+        c->status.memory_bytes = memory_of(&c->o, &c->im);
+        r = build(c);
+        if (r)
+            mr_fail(err, r, "checkpoint: cannot start: %s (%llu MB of buffers)", mr_errno_text(r),
+                    (unsigned long long)(c->status.memory_bytes / 1000000));
+    }
+    if (r) {
+        destroy(c);
+        return r;
+    }
+    *out = c;
+    return 0;
+}
+
+int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
+                       const struct mr_checkpoint_opts *opts, struct mr_checkpoint **out,
+                       struct mr_error *err)
+{
+    return mr_checkpoint_open_hooked(arrays, n_arrays, opts, NULL, out, err);
+}
+
+uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
+                              const struct mr_checkpoint_opts *opts)
+{
+    struct mr_checkpoint *c = calloc(1, sizeof *c);
+    uint64_t bytes = 0;
+    if (!c)
+        return 0;
+    if (!set_options(c, opts, NULL) &&
+        !mr_ckpt_plan_init(&c->plan, arrays, n_arrays, c->o.format, c->o.packed, NULL)) {
+        if (!mr_file_image_init(&c->im, &c->plan.bundle.tensors, c->plan.data_bytes,
+                                c->plan.head_bytes))
+            bytes = memory_of(&c->o, &c->im);
+        mr_file_image_fini(&c->im);
+        mr_ckpt_plan_fini(&c->plan);
+    }
+    free(c->dir);
+    free(c->drain_dir);
+    free(c->prefix);
+    free(c);
+    return bytes;
+}
+
+/* Hand a failure to the caller.  c->mu is held. */
+static int return_pending(struct mr_checkpoint *c)
+{
+    c->returned = c->pending;
+    c->pending = (struct mr_error){0};
+    return c->returned.code;
+}
+
+/* A buffer and a place in the drain's queue, waited for if so asked.  c->mu is held.  Its number,
+ * or -1: busy. */
+static int find_shot(struct mr_checkpoint *c)
+{
+    unsigned n = c->snap ? c->o.buffers : 1;
+    for (;;) {
+        int room = !c->has_drain_thread || c->n_drains + c->n_saves < MR_MAX_BACKLOG;
+        for (unsigned i = 0; room && i < n; i++)
+            if (!c->shot_used[i])
+                return (int)i;
+        if (c->o.if_busy == MR_IF_BUSY_SKIP)
+            return -1;
+        pthread_cond_wait(&c->changed, &c->mu);
+    }
+}
+
+static uint64_t new_record(struct mr_checkpoint *c, uint64_t step, uint64_t now)
+{
+    uint64_t i = c->status.begun++;
+    c->records[MR_RECORD_SLOT(i)] = (struct mr_checkpoint_record){
+        .step = step, .snapshot_s = -1, .durable_fast_s = -1, .durable_slow_s = -1};
+    c->begun_ns[MR_RECORD_SLOT(i)] = now;
+    return i;
+}
+
+/* To the last one begun. */
+static void add_stall(struct mr_checkpoint *c, uint64_t ns)
+{
+    pthread_mutex_lock(&c->mu);
+    c->records[MR_RECORD_SLOT(c->status.begun - 1)].stall_s += (double)ns / 1e9;
+    pthread_mutex_unlock(&c->mu);
+}
+
+/* Burst and sync: here and now. */
+static int save_now(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    int r = mr_ckpt_save(c, w);
+    if (!r && c->o.mode == MR_CHECKPOINT_SYNC)
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW);
+    uint64_t now = mr_clock_ns();
+    pthread_mutex_lock(&c->mu);
+    struct mr_checkpoint_record *rec = &c->records[MR_RECORD_SLOT(w->record)];
+    rec->snapshot_s = (double)(now - c->begun_ns[MR_RECORD_SLOT(w->record)]) / 1e9;
+    if (r && c->pending.code)
+        return_pending(c);
+    pthread_mutex_unlock(&c->mu);
+    return r;
+}
+
+int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
+{
+    uint64_t start = mr_clock_ns();
+    struct mr_ckpt_work w = {.step = step};
+    pthread_mutex_lock(&c->mu);
+    int r = c->pending.code ? return_pending(c) : 0;
+    int shot = r ? -1 : find_shot(c);
+    if (shot < 0) {
+        c->status.skipped += !r;
+        pthread_mutex_unlock(&c->mu);
+        return r ? r : 1;
+    }
+    w.shot = (unsigned)shot;
+    w.record = new_record(c, step, start);
+    c->shot_used[shot] = c->snap != NULL;
+    pthread_mutex_unlock(&c->mu);
+    if (c->snap) {
+        mr_snapshot_begin(c->snap, w.shot);
+        pthread_mutex_lock(&c->mu);
+        c->saves[c->n_saves++] = w;
+        pthread_cond_broadcast(&c->changed);
+        pthread_mutex_unlock(&c->mu);
+    } else {
+        r = save_now(c, &w);
+    }
+    add_stall(c, mr_clock_ns() - start);
+    return r;
+}
+
+void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index)
+{
+    if (!c->snap || mr_snapshot_is_done(c->snap))
+        return;
+    uint64_t start = mr_clock_ns();
+    mr_snapshot_before_write(c->snap, c->plan.of_array[index]);
+    add_stall(c, mr_clock_ns() - start);
+}
+
+/* Has record r reached `level`? */
+static int reached(const struct mr_checkpoint *c, const struct mr_checkpoint_record *r,
+                   enum mr_checkpoint_level level)
+{
+    if (level == MR_CHECKPOINT_DURABLE_SLOW && c->has_slow)
+        return r->durable_slow_s >= 0;
+    return r->durable_fast_s >= 0 || r->durable_slow_s >= 0;
+}
+
+int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level)
+{
+    if (level == MR_CHECKPOINT_SNAPSHOTTED && c->snap)
+        mr_snapshot_finish(c->snap);
+    pthread_mutex_lock(&c->mu);
+    int r = 0;
+    if (c->status.begun && level != MR_CHECKPOINT_SNAPSHOTTED) {
+        struct mr_checkpoint_record *rec = &c->records[MR_RECORD_SLOT(c->status.begun - 1)];
+        while (!reached(c, rec, level) && !rec->code)
+            pthread_cond_wait(&c->changed, &c->mu);
+        r = reached(c, rec, level) ? 0 : rec->code;
+    }
+    if (c->pending.code) /* its own error, or that of one before it */
+        r = return_pending(c);
+    pthread_mutex_unlock(&c->mu);
+    return r;
+}
+
+void mr_checkpoint_status(struct mr_checkpoint *c, struct mr_checkpoint_status *out)
+{
+    pthread_mutex_lock(&c->mu);
+    *out = c->status;
+    out->saving = c->n_saves;
+    pthread_mutex_unlock(&c->mu);
+}
+
+int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i, struct mr_checkpoint_record *out)
+{
+    pthread_mutex_lock(&c->mu);
+    int there = i < c->status.begun && i + MR_CHECKPOINT_N_RECORDS >= c->status.begun;
+    if (there)
+        *out = c->records[MR_RECORD_SLOT(i)];
+    pthread_mutex_unlock(&c->mu);
+    return there ? 0 : -ENOENT;
+}
+
+const char *mr_checkpoint_error(const struct mr_checkpoint *c)
+{
+    return c->returned.text;
+}
+
+int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err)
+{
+    if (!c)
+        return 0;
+    pthread_mutex_lock(&c->mu);
+    while (c->n_saves || c->n_drains)
+        pthread_cond_wait(&c->changed, &c->mu);
+    int r = c->pending.code;
+    if (r)
+        mr_fail(err, r, "%s", c->pending.text);
+    pthread_mutex_unlock(&c->mu);
+    destroy(c);
+    return r;
+}
