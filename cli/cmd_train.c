@@ -7,6 +7,7 @@
 #include "input.h"
 #include "output.h"
 #include "terminal.h"
+#include "tracing.h"
 #include "trainer.h"
 #include "verdict.h"
 
@@ -24,9 +25,12 @@ struct job {
     struct mr_train_opts t;
     struct mr_dataset *data, *train, *held; /* all of it; what is trained on; what is tested on */
     const char *path;
-    struct mr_device *storage;
+    struct mr_device *storage, *fast_storage, *slow_storage;
+    struct mr_checkpoint_opts checkpoint;
     struct ledger_file ledger;
     struct output out;
+    int tracing;
+    struct mr_trace_stats traced;
 };
 
 static void on_progress(void *ctx, const struct mr_train_progress *now)
@@ -96,6 +100,54 @@ static int parse_until(struct job *j)
     return j->o->eval ? 0 : usage("--until %s needs --eval", text);
 }
 
+static int open_device(const char *profile, const char *option, struct mr_device **out)
+{
+    struct mr_error err = {0};
+    if (!profile || !mr_device_open(profile, out, &err))
+        return 0;
+    fprintf(stderr, "millrace train: --%s: %s\n", option, err.text);
+    return 2;
+}
+
+static void on_passed_over(void *ctx, const char *path, const char *why)
+{
+    (void)ctx;
+    fprintf(stderr, "passed over %s: %s\n", path, why);
+}
+
+/* --checkpoint and what belongs to it. */
+static int understand_checkpoints(struct job *j)
+{
+    const struct options *o = j->o;
+    if (!o->checkpoint_dir)
+        return o->drain || o->resume || o->checkpoint_storage || o->drain_storage
+                   ? usage("--drain, --resume and storages of checkpoints need --checkpoint DIR%s",
+                           "")
+                   : 0;
+    if (o->drain_storage && !o->drain)
+        return usage("--drain-storage %s needs --drain DIR", o->drain_storage);
+    int status = open_device(o->checkpoint_storage, "checkpoint-storage", &j->fast_storage);
+    if (!status)
+        status = open_device(o->drain_storage, "drain-storage", &j->slow_storage);
+    j->checkpoint = (struct mr_checkpoint_opts){
+        .dir = o->checkpoint_dir,
+        .drain_dir = o->drain,
+        .mode = o->checkpoint_mode,
+        .format = o->format,
+        .packed = o->packed,
+        .keep = o->keep ? o->keep : MR_NONE,
+        .drain_bytes_per_s = o->drain_rate,
+        .if_busy = o->if_busy,
+        .storage = j->fast_storage,
+        .drain_storage = j->slow_storage,
+    };
+    j->t.checkpoint = &j->checkpoint;
+    j->t.checkpoint_every = o->every;
+    j->t.resume = o->resume;
+    j->t.passed_over = on_passed_over;
+    return status;
+}
+
 /* What the options say, checked against each other. */
 static int understand(struct job *j)
 {
@@ -123,7 +175,8 @@ static int understand(struct job *j)
     j->t.learning_rate = o->learning_rate;
     j->t.compute_threads = o->compute_threads;
     j->t.progress = on_progress;
-    return parse_until(j);
+    int status = parse_until(j);
+    return status ? status : understand_checkpoints(j);
 }
 
 static int open_input(struct job *j)
@@ -208,6 +261,28 @@ static void print_heading(const struct job *j)
     fflush(stdout);
 }
 
+static void print_checkpoints(const struct job *j, const struct mr_train_result *r)
+{
+    char bytes[32];
+    if (r->from.resumed)
+        printf("resumed from %s, step %llu\n", r->from.path, (unsigned long long)r->from.step);
+    for (unsigned i = 0; i < r->n_records; i++) {
+        const struct mr_checkpoint_record *c = &r->record[i];
+        printf("checkpoint at step %llu: %s, stall %.4f s", (unsigned long long)c->step,
+               human_bytes((double)c->bytes, bytes, sizeof bytes), c->stall_s);
+        if (c->durable_fast_s >= 0)
+            printf(", durable after %.2f s", c->durable_fast_s);
+        if (j->o->drain && c->durable_slow_s >= 0)
+            printf(", drained after %.2f s", c->durable_slow_s);
+        printf("%s%s\n", c->fell_back ? ", went to the slow tier" : "", c->code ? ", FAILED" : "");
+    }
+    if (r->checkpoint.skipped)
+        printf("%llu checkpoints were skipped: the buffers were busy\n",
+               (unsigned long long)r->checkpoint.skipped);
+    if (r->checkpoint.notice[0])
+        printf("%s\n", r->checkpoint.notice);
+}
+
 static void print_result(const struct job *j, const struct mr_train_result *r,
                          const struct mr_verdict *v)
 {
@@ -232,6 +307,7 @@ static void print_result(const struct job *j, const struct mr_train_result *r,
                                           : "");
     if (j->t.device.kind == MR_ON_CPU && r->steps)
         printf("loss %.4f -> %.4f\n", r->step[0].loss, r->step[r->steps - 1].loss);
+    print_checkpoints(j, r);
     if (isfinite(r->accuracy))
         printf("accuracy on %llu held-out images: %.2f%%\n",
                (unsigned long long)mr_dataset_size(j->held), 100 * r->accuracy);
@@ -258,7 +334,7 @@ static int report(struct job *j, const struct mr_train_result *r, const char *co
     mr_json_set(one, "cold", mr_json_string(cold));
     mr_json_set(one, "verdict", fed ? mr_json_string(verdict.text) : mr_json_null());
     mr_json_set(one, "limit", fed ? mr_json_string(mr_limit_name(verdict.limit)) : mr_json_null());
-    mr_json_set(one, "checkpoints", mr_json_array());
+    mr_json_set(one, "trace", j->tracing ? tracing_json(j->o->trace, &j->traced) : mr_json_null());
     mr_json_append(results, one);
     return output_json(&j->out, j->o, j->path, results);
 }
@@ -276,21 +352,27 @@ int command_train(const struct options *o)
         status = output_open(o, &j.out) || ledger_open(&j.ledger, o->ledger);
     if (!status)
         status = prepare_cache(&j, &cold);
+    if (!status)
+        status = tracing_start(o, j.train);
     if (!status) {
         ledger_attach(&j.ledger, &j.t.pipe);
         if (!j.out.quiet)
             print_heading(&j);
+        j.tracing = o->trace != NULL;
         int r = mr_train_run(&j.t, &result, &err);
         progress_clear();
+        int untraced = j.tracing ? tracing_stop(&j.traced) : 0;
         if (r && r != -ECANCELED)
             fprintf(stderr, "millrace train: %s\n", err.text);
-        status = r == -ECANCELED ? 130 : r ? 1 : 0;
-        if (status != 1 && report(&j, &result, cold))
+        status = r == -ECANCELED ? 130 : r || untraced ? 1 : 0;
+        if ((!r || r == -ECANCELED) && report(&j, &result, cold))
             status = status ? status : 1;
     }
     if (ledger_close(&j.ledger) && !status)
         status = 1;
     mr_train_result_fini(&result);
+    mr_device_close(j.fast_storage);
+    mr_device_close(j.slow_storage);
     mr_device_close(j.storage);
     mr_dataset_unref(j.held);
     mr_dataset_unref(j.train);

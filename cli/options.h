@@ -93,6 +93,10 @@ struct options {
     int synthetic;
     double learning_rate;
     const char *eval, *until;
+    const char *checkpoint_dir, *checkpoint_storage, *drain_storage;
+    unsigned every, keep, checkpoint_mode, if_busy;
+    uint64_t drain_rate;
+    int resume;
     unsigned compute_threads;
     const char *json;
     int help;

@@ -1,6 +1,8 @@
 /* accelerator.c - the choice between the implementations, and what they share. */
 #include "accelerator.h"
 
+#include "params.h"
+
 int mr_accelerator_open(const struct mr_accelerator_opts *o, struct mr_accelerator **out,
                         struct mr_error *err)
 {
@@ -30,4 +32,19 @@ const struct mr_state_tensor *mr_accelerator_state(struct mr_accelerator *a, uns
 {
     *n = a->n_state;
     return a->state;
+}
+
+void mr_accelerator_powers(const struct mr_accelerator *a, float *beta1, float *beta2)
+{
+    *beta1 = a->params ? a->params->beta1_power : 0;
+    *beta2 = a->params ? a->params->beta2_power : 0;
+}
+
+void mr_accelerator_set_progress(struct mr_accelerator *a, uint64_t step, float beta1, float beta2)
+{
+    if (!a->params)
+        return;
+    a->params->n_updates = step;
+    a->params->beta1_power = beta1;
+    a->params->beta2_power = beta2;
 }

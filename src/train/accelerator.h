@@ -10,6 +10,7 @@
 #include "accelerator_spec.h"
 
 struct mr_accelerator;
+struct mr_params;
 
 /* Part of what training changes; a checkpoint holds all of them. */
 struct mr_state_tensor {
@@ -57,6 +58,11 @@ int mr_accelerator_evaluate(struct mr_accelerator *a, const struct mr_batch *bat
 /* What a checkpoint has to hold; *n = 0 when there is no state. */
 const struct mr_state_tensor *mr_accelerator_state(struct mr_accelerator *a, unsigned *n);
 
+/* Adam's running powers; 0 when there is no state. */
+void mr_accelerator_powers(const struct mr_accelerator *a, float *beta1, float *beta2);
+/* After the state was restored: so many updates are in it. */
+void mr_accelerator_set_progress(struct mr_accelerator *a, uint64_t step, float beta1, float beta2);
+
 /* An implementation. */
 struct mr_accelerator_ops {
     int (*step)(struct mr_accelerator *a, struct mr_batch *const *batches, unsigned n,
@@ -70,6 +76,7 @@ struct mr_accelerator_ops {
 struct mr_accelerator {
     const struct mr_accelerator_ops *ops;
     struct mr_accelerator_opts o;
+    struct mr_params *params; /* what `state` lists, borrowed or owned by the implementation */
     struct mr_state_tensor *state;
     unsigned n_state;
 };

@@ -110,7 +110,9 @@ int mr_cpu_open(const struct mr_accelerator_opts *o, struct mr_accelerator **out
     mr_alexnet_init(&c->network, &network);
     int r = c->labels ? mr_net_open(&c->network.spec, &net, &c->net, err)
                       : mr_fail(err, -ENOMEM, "no memory");
-    if (!r && mr_state_list_new(mr_net_params(c->net), &c->pub.state, &c->pub.n_state))
+    if (!r)
+        c->pub.params = mr_net_params(c->net);
+    if (!r && mr_state_list_new(c->pub.params, &c->pub.state, &c->pub.n_state))
         r = mr_fail(err, -ENOMEM, "no memory");
     if (r) {
         close_it(&c->pub);

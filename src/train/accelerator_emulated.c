@@ -26,8 +26,7 @@
 struct emulated {
     struct mr_accelerator pub;
     struct mr_alexnet network;
-    struct mr_params *params; /* NULL without a state */
-    uint64_t update_ns;       /* what the last update took, waiting left out */
+    uint64_t update_ns; /* what the last update took, waiting left out */
 };
 
 /* Sleep until a moment: 0, or -ECANCELED. */
@@ -96,7 +95,7 @@ static void close_it(struct mr_accelerator *a)
 {
     struct emulated *e = (struct emulated *)a;
     mr_state_list_free(a->state, a->n_state);
-    mr_params_free(e->params);
+    mr_params_free(a->params);
     free(e);
 }
 
@@ -108,10 +107,10 @@ static int make_state(struct emulated *e, struct mr_error *err)
     struct mr_accelerator *a = &e->pub;
     struct mr_alexnet_opts network = {.n_classes = a->o.n_classes};
     mr_alexnet_init(&e->network, &network);
-    int r = mr_params_new(&e->network.spec, &e->params, err);
+    int r = mr_params_new(&e->network.spec, &a->params, err);
     if (r)
         return r;
-    if (mr_state_list_new(e->params, &a->state, &a->n_state))
+    if (mr_state_list_new(a->params, &a->state, &a->n_state))
         return mr_fail(err, -ENOMEM, "no memory");
     for (unsigned t = 0; t < a->n_state; t++)
         memset(a->state[t].data, 0, a->state[t].bytes);

@@ -35,6 +35,31 @@ static struct mr_json *errors(const struct mr_pipeline_stats *s)
     return o;
 }
 
+/* Seconds, or null when that was not reached. */
+static struct mr_json *reached(double s)
+{
+    return s < 0 ? mr_json_null() : mr_json_real(s);
+}
+
+static struct mr_json *checkpoints(const struct mr_train_result *r)
+{
+    struct mr_json *a = mr_json_array();
+    for (unsigned i = 0; i < r->n_records; i++) {
+        const struct mr_checkpoint_record *c = &r->record[i];
+        struct mr_json *o = mr_json_object();
+        mr_json_set(o, "step", mr_json_int((int64_t)c->step));
+        mr_json_set(o, "bytes", mr_json_int((int64_t)c->bytes));
+        mr_json_set(o, "stall_s", mr_json_real(c->stall_s));
+        mr_json_set(o, "snapshot_s", reached(c->snapshot_s));
+        mr_json_set(o, "durable_fast_s", reached(c->durable_fast_s));
+        mr_json_set(o, "durable_slow_s", reached(c->durable_slow_s));
+        mr_json_set(o, "fell_back", mr_json_bool(c->fell_back));
+        mr_json_set(o, "error", c->code ? mr_json_int(c->code) : mr_json_null());
+        mr_json_append(a, o);
+    }
+    return a;
+}
+
 struct mr_json *mr_train_result_json(const struct mr_train_opts *o, const struct mr_train_result *r)
 {
     struct mr_json *j = mr_json_object();
@@ -69,6 +94,12 @@ struct mr_json *mr_train_result_json(const struct mr_train_opts *o, const struct
     mr_json_set(j, "skipped", mr_json_int((int64_t)r->stats.replaced));
     mr_json_set(j, "errors", errors(&r->stats));
     mr_json_set(j, "delivered_bytes", mr_json_int((int64_t)r->stats.delivered_bytes));
+    mr_json_set(j, "checkpoints", checkpoints(r));
+    mr_json_set(j, "checkpoints_skipped", mr_json_int((int64_t)r->checkpoint.skipped));
+    mr_json_set(j, "drain_s", mr_json_real(r->drain_s));
+    mr_json_set(j, "state_bytes", mr_json_int((int64_t)r->state_bytes));
+    mr_json_set(j, "resumed_from", r->from.resumed ? mr_json_string(r->from.path) : mr_json_null());
+    mr_json_set(j, "first_step", mr_json_int((int64_t)r->from.step + 1));
     mr_json_set(j, "partial", mr_json_bool(r->partial));
     return j;
 }

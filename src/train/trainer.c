@@ -12,8 +12,12 @@
 #include "draw.h"
 #include "errtext.h"
 
+#include <millrace/trace.h>
+
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,15 +29,17 @@ struct trainer {
     struct mr_train_result *out;
     struct mr_error *err;
     struct mr_accelerator *accelerator;
+    struct mr_run_saver *saver; /* NULL: no checkpoints */
     struct mr_pipeline *pipe;
     struct mr_batch **batch; /* [n_batches] of a step */
     unsigned n_batches;
-    unsigned n_held;           /* of them, those that are held now */
-    struct mr_batch synthetic; /* when there is no data set */
-    uint64_t total;            /* steps */
-    uint64_t steps_per_epoch;  /* 0: synthetic */
-    uint64_t cap;              /* room in out->step */
-    uint64_t stall_ns;         /* of the step that is under way */
+    unsigned n_held;               /* of them, those that are held now */
+    struct mr_batch synthetic;     /* when there is no data set */
+    uint64_t total;                /* steps */
+    uint64_t steps_per_epoch;      /* 0: synthetic */
+    uint64_t cap;                  /* room in out->step */
+    uint64_t first;                /* steps done before this run */
+    atomic_uint_fast64_t stall_ns; /* of the step that is under way; threads of the optimizer add */
     uint64_t epoch_images, epoch_correct;
     double started_s;
 };
@@ -51,8 +57,8 @@ static int stop_wanted(void *ctx)
 
 static void tell(struct trainer *t, const char *what, double loss, double accuracy)
 {
-    struct mr_train_progress now = {t->out->steps, t->total,         loss,
-                                    accuracy,      t->out->accuracy, what};
+    struct mr_train_progress now = {t->first + t->out->steps, t->total, loss, accuracy,
+                                    t->out->accuracy,         what};
     if (t->o->progress)
         t->o->progress(t->o->progress_ctx, &now);
 }
@@ -113,10 +119,9 @@ static int open_pipeline(struct trainer *t)
     p.hold = t->n_batches;
     p.epochs = t->o->epochs ? t->o->epochs : 1;
     p.start_on_next = 1;
-    if (t->o->steps) { /* as many epochs as that takes */
+    p.start = t->out->from.position;
+    if (t->o->steps) /* as many epochs as that takes */
         p.epochs = 1u << 30;
-        p.batches = t->o->steps * t->n_batches;
-    }
     int r = mr_pipeline_open(t->o->data, &p, &t->pipe, t->err);
     if (r)
         return r;
@@ -128,6 +133,11 @@ static int open_pipeline(struct trainer *t)
                        (unsigned long long)mr_pipeline_n_batches(t->pipe), t->n_batches);
     t->steps_per_epoch = per_epoch;
     t->total = t->o->steps ? t->o->steps : per_epoch * p.epochs;
+    if (t->first >= t->total)
+        return mr_fail(t->err, -EINVAL,
+                       "%s has step %llu already: nothing is left of %llu steps; ask for more",
+                       t->out->from.path, (unsigned long long)t->first,
+                       (unsigned long long)t->total);
     return 0;
 }
 
@@ -161,6 +171,25 @@ static double harness_cost(const struct trainer *t)
     return excess[HARNESS_STEPS / 2];
 }
 
+/* Checkpoints, and where an earlier run had come to. */
+static int open_saver(struct trainer *t)
+{
+    const struct mr_train_opts *o = t->o;
+    struct mr_run_saver_opts s = {.how = o->checkpoint,
+                                  .every = o->checkpoint_every,
+                                  .resume = o->resume,
+                                  .seed = o->pipe.seed,
+                                  .passed_over = o->passed_over,
+                                  .ctx = o->progress_ctx};
+    unsigned n;
+    const struct mr_state_tensor *state = mr_accelerator_state(t->accelerator, &n);
+    for (unsigned i = 0; i < n; i++)
+        t->out->state_bytes += state[i].bytes;
+    int r = mr_run_saver_open(t->accelerator, &s, &t->saver, &t->out->from, t->err);
+    t->first = t->out->from.step;
+    return r;
+}
+
 static int set_up(struct trainer *t)
 {
     const struct mr_train_opts *o = t->o;
@@ -185,9 +214,12 @@ static int set_up(struct trainer *t)
     if (!t->batch)
         return mr_fail(t->err, -ENOMEM, "no memory");
     t->total = o->steps ? o->steps : 100;
-    r = o->data ? open_pipeline(t) : make_synthetic(t, n_classes);
+    a.with_state = o->checkpoint != NULL;
+    r = mr_accelerator_open(&a, &t->accelerator, t->err);
+    if (!r && o->checkpoint)
+        r = open_saver(t);
     if (!r)
-        r = mr_accelerator_open(&a, &t->accelerator, t->err);
+        r = o->data ? open_pipeline(t) : make_synthetic(t, n_classes);
     t->out->harness_s = harness_cost(t);
     return r;
 }
@@ -245,9 +277,63 @@ static int record(struct trainer *t, const struct mr_step_record *s)
     return 0;
 }
 
+/* A tensor is about to change; a snapshot may still need it. */
+static void before_write(void *ctx, unsigned tensor)
+{
+    struct trainer *t = ctx;
+    uint64_t start = mr_clock_ns();
+    mr_run_saver_before_write(t->saver, tensor);
+    atomic_fetch_add(&t->stall_ns, mr_clock_ns() - start);
+}
+
+/* Begin a checkpoint if one is due; what the call takes is part of the step. */
+static int save(struct trainer *t, struct mr_step_record *s)
+{
+    struct mr_position next = {0};
+    double begin = now_s();
+    uint64_t traced = mr_trace_now();
+    if (t->pipe)
+        mr_pipeline_position(t->pipe, &next);
+    int r = mr_run_saver_after_step(t->saver, t->first + t->out->steps + 1, &next, t->err);
+    double took = now_s() - begin;
+    s->stall_s += took;
+    s->step_s += took;
+    if (r == 1)
+        mr_trace_span(MR_PHASE_CHECKPOINT, traced, mr_trace_now(), t->out->state_bytes, MR_NONE);
+    return r < 0 ? r : 0;
+}
+
+/* Spans of a step for the timeline; the parts follow one another. */
+static void trace_step(const struct mr_step_outcome *o, uint64_t begin)
+{
+    uint64_t end = mr_trace_now(), forward = begin + o->forward_ns,
+             backward = forward + o->backward_ns;
+    if (!begin || !end)
+        return;
+    mr_trace_span(MR_PHASE_TRAIN, begin, end, 0, MR_NONE);
+    mr_trace_span(MR_PHASE_FORWARD, begin, forward, 0, MR_NONE);
+    if (o->backward_ns)
+        mr_trace_span(MR_PHASE_BACKWARD, forward, backward, 0, MR_NONE);
+    if (o->update_ns)
+        mr_trace_span(MR_PHASE_UPDATE, backward, backward + o->update_ns, 0, MR_NONE);
+}
+
+static int diverged(struct trainer *t, uint64_t step)
+{
+    int64_t good = t->saver ? mr_run_saver_last_good(t->saver) : -1;
+    char where[96] = "";
+    if (good >= 0)
+        snprintf(where, sizeof where, "; the last good checkpoint is that of step %lld",
+                 (long long)good);
+    return mr_fail(t->err, -EDOM,
+                   "the loss is not a number any more at step %llu: take a smaller --lr%s",
+                   (unsigned long long)step, where);
+}
+
 static int one_step(struct trainer *t)
 {
-    struct mr_step_hooks hooks = {.should_stop = stop_wanted, .ctx = t};
+    struct mr_step_hooks hooks = {
+        .before_write = t->saver ? before_write : NULL, .should_stop = stop_wanted, .ctx = t};
     struct mr_step_outcome outcome;
     struct mr_step_record s = {0};
     double begin = now_s();
@@ -255,29 +341,38 @@ static int one_step(struct trainer *t)
     if (r <= 0)
         return r;
     double fed = now_s();
-    t->stall_ns = 0;
-    r = mr_accelerator_step(t->accelerator, t->batch, t->n_batches, t->out->steps + 1, &hooks,
-                            &outcome, t->err);
+    uint64_t number = t->first + t->out->steps + 1;
+    uint64_t traced = mr_trace_now();
+    mr_trace_context(t->batch[0] ? (uint32_t)t->batch[0]->epoch : 0, (uint32_t)number);
+    atomic_store(&t->stall_ns, 0);
+    r = mr_accelerator_step(t->accelerator, t->batch, t->n_batches, number, &hooks, &outcome,
+                            t->err);
     if (r)
         return r;
     double done = now_s();
+    trace_step(&outcome, traced);
     if (!t->o->synthetic)
         release(t);
     s.step_s = done - begin;
     s.wait_s = fed - begin;
-    s.stall_s = (double)t->stall_ns / 1e9;
+    s.stall_s = (double)atomic_load(&t->stall_ns) / 1e9;
+    s.stall_s = fmin(s.stall_s, done - fed); /* threads that wait at the same time count once */
     s.compute_s = done - fed - s.stall_s;
     s.loss = outcome.loss;
+    int finite = t->o->device.kind != MR_ON_CPU || isfinite(s.loss);
+    if (t->saver && finite) {
+        r = save(t, &s);
+        if (r)
+            return r;
+    }
     t->out->images += outcome.n_images;
     t->epoch_images += outcome.n_images;
     t->epoch_correct += outcome.n_correct;
     r = record(t, &s);
     if (r)
         return r;
-    if (t->o->device.kind == MR_ON_CPU && !isfinite(s.loss))
-        return mr_fail(t->err, -EDOM,
-                       "the loss is not a number any more at step %llu: take a smaller --lr",
-                       (unsigned long long)t->out->steps);
+    if (!finite)
+        return diverged(t, number);
     tell(t, "training", s.loss,
          outcome.n_images ? (double)outcome.n_correct / outcome.n_images : NAN);
     return 1;
@@ -334,8 +429,9 @@ static int evaluate(struct trainer *t)
 static int after_step(struct trainer *t)
 {
     struct mr_train_result *out = t->out;
-    int last = out->steps == t->total;
-    int epoch_over = t->steps_per_epoch && out->steps % t->steps_per_epoch == 0;
+    uint64_t done = t->first + out->steps;
+    int last = done == t->total;
+    int epoch_over = t->steps_per_epoch && done % t->steps_per_epoch == 0;
     if ((epoch_over || last) && t->epoch_images) {
         out->train_accuracy = (double)t->epoch_correct / (double)t->epoch_images;
         t->epoch_images = t->epoch_correct = 0;
@@ -367,6 +463,24 @@ static double utilization(const struct trainer *t)
     return total > 0 ? fmin(busy / total, 1) : NAN;
 }
 
+/* Wait for what is still under way in the background, and take the account. */
+static int conclude_saving(struct trainer *t)
+{
+    struct mr_train_result *out = t->out;
+    double begin = now_s();
+    tell(t, "saving", NAN, NAN);
+    int r = mr_run_saver_finish(t->saver, t->err);
+    out->drain_s = now_s() - begin;
+    unsigned n = mr_run_saver_n(t->saver);
+    out->record = calloc(n ? n : 1, sizeof *out->record);
+    for (unsigned i = 0; out->record && i < n; i++)
+        if (!mr_run_saver_record(t->saver, i, &out->record[out->n_records]))
+            out->n_records++;
+    mr_run_saver_status(t->saver, &out->checkpoint);
+    mr_run_saver_close(t->saver);
+    return r;
+}
+
 int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, struct mr_error *err)
 {
     struct trainer t = {.o = o, .out = out, .err = err};
@@ -387,6 +501,9 @@ int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, str
     }
     out->partial = r == -ECANCELED;
     out->au = utilization(&t);
+    mr_trace_mark("end of run");
+    int saved = t.saver ? conclude_saving(&t) : 0;
+    r = r ? r : saved;
     release(&t);
     if (t.pipe)
         mr_pipeline_get_stats(t.pipe, &out->stats);
@@ -401,5 +518,7 @@ int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, str
 void mr_train_result_fini(struct mr_train_result *r)
 {
     free(r->step);
+    free(r->record);
     r->step = NULL;
+    r->record = NULL;
 }

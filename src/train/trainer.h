@@ -8,6 +8,7 @@
 #include "accelerator.h"
 #include "cores.h"
 #include "json.h"
+#include "run_saver.h"
 
 struct mr_train_progress {
     uint64_t step, steps;  /* done, of how many */
@@ -28,6 +29,10 @@ struct mr_train_opts {
     uint64_t steps; /* 0: all of the epochs */
     int synthetic;  /* one batch, drawn once, again and again */
     double learning_rate;
+    const struct mr_checkpoint_opts *checkpoint; /* borrows; NULL = none */
+    unsigned checkpoint_every;                   /* steps */
+    int resume;
+    void (*passed_over)(void *ctx, const char *path, const char *why); /* while resuming */
     double until_accuracy; /* stop when an evaluation reaches it; 0 = never */
     void (*progress)(void *ctx, const struct mr_train_progress *now);
     void *progress_ctx;
@@ -53,11 +58,16 @@ struct mr_train_result {
     double accuracy;       /* of the last evaluation; NaN */
     double train_accuracy; /* over the last epoch's images as they were trained on; NaN */
     double eval_s;
-    int reached;                    /* until_accuracy was */
-    double reached_s;               /* after so many seconds of training and evaluating */
-    int partial;                    /* stopped before all steps were through */
-    struct mr_pipeline_stats stats; /* of the input; zero when synthetic */
-    uint64_t state_bytes;
+    int reached;                         /* until_accuracy was */
+    double reached_s;                    /* after so many seconds of training and evaluating */
+    int partial;                         /* stopped before all steps were through */
+    struct mr_pipeline_stats stats;      /* of the input; zero when synthetic */
+    uint64_t state_bytes;                /* that a checkpoint holds; 0 without one */
+    struct mr_resume_point from;         /* where it began */
+    struct mr_checkpoint_record *record; /* [n_records] the checkpoints, in order */
+    unsigned n_records;
+    struct mr_checkpoint_status checkpoint; /* at the end; all zero without one */
+    double drain_s; /* from the last step until everything was durable everywhere */
 };
 
 /* 0, -ECANCELED (the result holds what was done until then), or -errno with words in err.  The
