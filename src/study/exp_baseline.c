@@ -1,0 +1,77 @@
+/* exp_baseline.c - raw limits (Table I): the real storage with every pattern, each profile in order.
+ *
+ * What an emulated device yields was put into it; it is measured all the same, because a page that
+ * shows a figure should have measured it. */
+#include "lab.h"
+
+#include "baseline.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QUICK_BYTES    ((uint64_t)1 << 30)
+#define EMULATED_BYTES ((uint64_t)192 << 20) /* seconds on the slowest profile */
+
+struct watched {
+    struct mr_lab *lab;
+    const char *storage;
+};
+
+static int on_progress(void *ctx, const struct mr_baseline_progress *now)
+{
+    struct watched *w = ctx;
+    mr_lab_say(w->lab, "%s, %s, %s", w->storage, mr_pattern_name(now->pattern), now->doing);
+    return mr_lab_stopped(w->lab);
+}
+
+static void take(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_baseline *b,
+                 const struct mr_baseline_opts *o)
+{
+    for (unsigned i = 0; i < b->n_results; i++) {
+        const struct mr_baseline_result *r = &b->result[i];
+        struct mr_json *p = mr_baseline_result_json(b, r, o);
+        mr_json_set(p, "storage", mr_json_string(s->name));
+        mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
+        mr_json_set(p, "calibrated",
+                    s->device ? mr_json_string(mr_device_calibrated(s->device)) : mr_json_null());
+        mr_lab_point(lab, p);
+        if (!s->device && r->pattern == MR_PATTERN_RANDOM_IMAGENET)
+            lab->random_mb_per_s = r->read_mb_per_s;
+    }
+    if (b->warning[0])
+        mr_lab_warn(lab, "%s: %s", s->name, b->warning);
+}
+
+static int measure(struct mr_lab *lab, const struct mr_lab_storage *s)
+{
+    struct watched w = {lab, s->name};
+    struct mr_baseline b = {0};
+    struct mr_baseline_opts o = {
+        .dir = lab->o->scratch,
+        .size = lab->o->full ? 0 : s->device ? EMULATED_BYTES : QUICK_BYTES,
+        .runs = lab->o->full ? 6 : s->device ? 2 : lab->o->runs,
+        .patterns = s->device ? 1u << MR_PATTERN_SEQ : 0,
+        .device = s->device,
+        .device_name = s->name,
+        .progress = on_progress,
+        .ctx = &w,
+    };
+    int r = mr_baseline_run(&o, &b, lab->err);
+    take(lab, s, &b, &o);
+    mr_baseline_fini(&b);
+    return r;
+}
+
+int mr_exp_baseline(struct mr_lab *lab)
+{
+    mr_lab_command(lab, "millrace baseline %s --size %s --runs %u", lab->o->scratch,
+                   lab->o->full ? "5G" : "1G", lab->o->runs);
+    mr_lab_command(lab, "millrace baseline %s --storage hdd", lab->o->scratch);
+    int r = 0;
+    for (unsigned i = 0; !r && i < MR_LAB_STORAGES; i++)
+        r = measure(lab, &lab->storage[i]);
+    return r;
+}

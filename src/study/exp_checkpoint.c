@@ -1,0 +1,136 @@
+/* exp_checkpoint.c - what training pays for checkpoints (Figure 9).
+ *
+ * The whole state of the study's network, 704 MB, is saved once in the middle of a few steps of
+ * 1.5 s; the share is that of a checkpoint every 20 steps, as the study had them.  Images come from
+ * the emulated SSD, checkpoints go to emulated devices, and to the real storage beside them. */
+#include "lab.h"
+
+#include "errtext.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define STEP_S       1.5
+#define EVERY        20
+#define QUICK_STEPS  6 /* with one checkpoint after the third */
+#define STATE_BYTES  ((uint64_t)704 << 20)
+
+struct way {
+    const char *name;
+    enum mr_checkpoint_mode mode;
+    const char *storage, *drain; /* NULL: none */
+};
+
+static const struct way ways[] = {
+    {"none", 0, NULL, NULL},
+    {"sync", MR_CHECKPOINT_SYNC, "hdd", NULL},
+    {"sync", MR_CHECKPOINT_SYNC, "ssd", NULL},
+    {"sync", MR_CHECKPOINT_SYNC, "optane", NULL},
+    {"burst", MR_CHECKPOINT_BURST, "optane", "hdd"},
+    {"lazy", MR_CHECKPOINT_LAZY, "optane", "hdd"},
+    {"sync", MR_CHECKPOINT_SYNC, "disk", NULL},
+    {"lazy", MR_CHECKPOINT_LAZY, "disk", NULL},
+};
+
+static struct mr_device *device(struct mr_lab *lab, const char *name)
+{
+    for (unsigned i = 0; name && i < MR_LAB_STORAGES; i++)
+        if (!strcmp(lab->storage[i].name, name))
+            return lab->storage[i].device;
+    return NULL;
+}
+
+static struct mr_json *point(const struct way *w, const struct mr_train_result *r)
+{
+    struct mr_json *p = mr_json_object();
+    double stall = r->checkpoint_stall_s, fast = NAN, slow = NAN, per_one = 0;
+    if (r->n_records) {
+        fast = r->record[0].durable_fast_s;
+        slow = w->drain ? r->record[0].durable_slow_s : NAN;
+        per_one = stall / r->n_records;
+    }
+    mr_json_set(p, "mode", mr_json_string(w->name));
+    mr_json_set(p, "storage", mr_json_string(w->storage));
+    mr_json_set(p, "drain", mr_json_string(w->drain));
+    mr_json_set(p, "emulated", mr_json_bool(w->storage && strcmp(w->storage, "disk")));
+    mr_json_set(p, "steps", mr_json_int((int64_t)r->steps));
+    mr_json_set(p, "step_s", mr_json_real(STEP_S));
+    mr_json_set(p, "seconds", mr_json_real(r->seconds - r->first_fill_s));
+    mr_json_set(p, "checkpoints", mr_json_int(r->n_records));
+    mr_json_set(p, "stall_s", mr_json_real(stall));
+    mr_json_set(p, "share", mr_json_real(per_one / (per_one + EVERY * STEP_S)));
+    mr_json_set(p, "durable_fast_s", mr_json_real(fast));
+    mr_json_set(p, "durable_slow_s", mr_json_real(slow));
+    mr_json_set(p, "bytes",
+                r->n_records ? mr_json_int((int64_t)r->record[0].bytes) : mr_json_int(0));
+    return p;
+}
+
+static int measure(struct mr_lab *lab, const struct way *w)
+{
+    struct mr_train_opts t;
+    struct mr_train_result result;
+    char fast[PATH_MAX] = "", slow[PATH_MAX] = "";
+    struct mr_checkpoint_opts how = {.mode = w->mode,
+                                     .keep = 1,
+                                     .storage = device(lab, w->storage),
+                                     .drain_storage = device(lab, w->drain)};
+    mr_lab_say(lab, "%s%s%s%s%s", w->name, w->storage ? " to " : "", w->storage ? w->storage : "",
+               w->drain ? ", then to " : "", w->drain ? w->drain : "");
+    mr_lab_training(lab, STEP_S, &lab->storage[2], &t);
+    t.steps = lab->o->full ? 5 * EVERY : QUICK_STEPS;
+    int r = 0;
+    if (w->storage) {
+        r = mr_lab_make_dir(lab, "fast", fast, sizeof fast);
+        if (!r && w->drain)
+            r = mr_lab_make_dir(lab, "slow", slow, sizeof slow);
+        how.dir = fast;
+        how.drain_dir = slow[0] ? slow : NULL;
+        t.checkpoint = &how;
+        t.checkpoint_every = lab->o->full ? EVERY : QUICK_STEPS / 2;
+        if (!lab->o->full)
+            t.steps = QUICK_STEPS - 1; /* one checkpoint, with steps before and after it */
+    }
+    if (!r) {
+        r = mr_train_run(&t, &result, lab->err);
+        if (!r)
+            mr_lab_point(lab, point(w, &result));
+        mr_train_result_fini(&result);
+    }
+    if (fast[0])
+        mr_lab_remove_dir(fast);
+    if (slow[0])
+        mr_lab_remove_dir(slow);
+    return r;
+}
+
+/* Two checkpoints at a time, on two tiers. */
+static int has_room(struct mr_lab *lab)
+{
+    struct statvfs fs;
+    uint64_t need = 4 * STATE_BYTES;
+    if (statvfs(lab->o->scratch, &fs))
+        return mr_fail(lab->err, -errno, "%s: %s", lab->o->scratch, mr_errno_text(errno));
+    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (room < need)
+        return mr_fail(lab->err, -ENOSPC,
+                       "%s has %llu MB free, and checkpoints of this size need %llu MB",
+                       lab->o->scratch, (unsigned long long)(room >> 20),
+                       (unsigned long long)(need >> 20));
+    return 0;
+}
+
+int mr_exp_checkpoint(struct mr_lab *lab)
+{
+    mr_lab_command(lab,
+                   "millrace train --data %s --storage ssd --device emulated:%g --checkpoint DIR "
+                   "--checkpoint-storage optane --drain DIR2 --drain-storage hdd --every %d",
+                   lab->o->data_path, STEP_S, EVERY);
+    int r = has_room(lab);
+    for (unsigned i = 0; !r && i < sizeof ways / sizeof *ways; i++)
+        r = measure(lab, &ways[i]);
+    return r;
+}

@@ -1,0 +1,124 @@
+/* exp_phases.c - phases as merged intervals (NERSC's Figure 1), from a trace of a short run on the
+ * emulated hard disk, with and without global shuffling. */
+#include "lab.h"
+
+#include "errtext.h"
+#include "trace_summary.h"
+
+#include <millrace/trace.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEP_S    0.5
+#define MAX_SPANS 400 /* of a phase, in the page */
+
+static const char *const shown[] = {"Read", "Load", "Wait", "Train", "Checkpoint"};
+
+static int find_phase(const struct mr_trace_summary *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_phases; i++)
+        if (!strcmp(s->phase[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+static void add_phase(const struct mr_trace_summary *s, const char *name, int train,
+                      struct mr_json *phases, struct mr_json *spans)
+{
+    int at = find_phase(s, name);
+    if (at < 0)
+        return;
+    const struct mr_phase_summary *p = &s->phase[at];
+    double merged = (double)p->union_ns / 1e9;
+    double hidden = train >= 0 && train != at
+                        ? (double)mr_summary_overlap(s, (size_t)at, (size_t)train) / 1e9
+                        : 0;
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "name", mr_json_string(name));
+    mr_json_set(o, "union_s", mr_json_real(merged));
+    mr_json_set(o, "sum_s", mr_json_real((double)p->sum_ns / 1e9));
+    mr_json_set(o, "bytes", mr_json_int((int64_t)p->bytes));
+    mr_json_set(o, "mb_per_s",
+                p->bytes ? mr_json_real((double)p->bytes / merged / 1e6) : mr_json_null());
+    mr_json_set(o, "hidden_share", at == train ? mr_json_null() : mr_json_real(hidden / merged));
+    mr_json_append(phases, o);
+    for (size_t i = 0; i < p->n_when && i < MAX_SPANS; i++) {
+        struct mr_json *span = mr_json_array();
+        mr_json_append(span, mr_json_string(name));
+        mr_json_append(span, mr_json_real((double)((int64_t)p->when[i].begin - s->begin_ns) / 1e9));
+        mr_json_append(span, mr_json_real((double)((int64_t)p->when[i].end - s->begin_ns) / 1e9));
+        mr_json_append(spans, span);
+    }
+}
+
+/* What the trace in `path` says, as a point. */
+static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle)
+{
+    struct mr_trace_log *log = NULL;
+    struct mr_trace_summary *s = NULL;
+    int r = mr_trace_log_read(path, &log, lab->err);
+    if (r)
+        return r;
+    const struct mr_trace_log *logs[] = {log};
+    r = mr_trace_summarize(logs, 1, &s);
+    if (!r) {
+        struct mr_json *p = mr_lab_storage_json(&lab->storage[1]);
+        struct mr_json *phases = mr_json_array(), *spans = mr_json_array();
+        int train = find_phase(s, "Train"), read = find_phase(s, "Read");
+        for (unsigned i = 0; i < sizeof shown / sizeof *shown; i++)
+            add_phase(s, shown[i], train, phases, spans);
+        mr_json_set(p, "shuffle", mr_json_string(shuffle));
+        mr_json_set(p, "phases", phases);
+        mr_json_set(p, "spans", spans);
+        mr_json_set(p, "read_share_of_train",
+                    train >= 0 && read >= 0 ? mr_json_real((double)s->phase[read].union_ns /
+                                                           (double)s->phase[train].union_ns)
+                                            : mr_json_null());
+        mr_lab_point(lab, p);
+    }
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+    return r ? mr_fail(lab->err, r, "no memory for a trace") : 0;
+}
+
+static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffle, const char *name)
+{
+    char path[PATH_MAX + 32];
+    struct mr_train_opts t;
+    struct mr_train_result result;
+    snprintf(path, sizeof path, "%s/%s.json", dir, name);
+    mr_lab_say(lab, "shuffle %s", name);
+    mr_lab_training(lab, STEP_S, &lab->storage[1], &t);
+    t.pipe.shuffle = shuffle;
+    t.pipe.threads = 4;
+    t.steps = lab->o->full ? 60 : 8;
+    int r = mr_trace_start(&(struct mr_trace_opts){.path = path}, lab->err);
+    if (r)
+        return r;
+    r = mr_train_run(&t, &result, lab->err);
+    int stopped = mr_trace_stop(NULL, lab->err);
+    mr_train_result_fini(&result);
+    r = r ? r : stopped;
+    return r ? r : read_trace(lab, path, name);
+}
+
+int mr_exp_phases(struct mr_lab *lab)
+{
+    char dir[PATH_MAX];
+    mr_lab_command(lab,
+                   "millrace train --data %s --storage hdd --device emulated:%g --trace run.json",
+                   lab->o->data_path, STEP_S);
+    mr_lab_command(lab, "millrace inspect run.json");
+    int r = mr_lab_make_dir(lab, "trace", dir, sizeof dir);
+    if (r)
+        return r;
+    r = trace_run(lab, dir, MR_SHUFFLE_GLOBAL, "global");
+    if (!r)
+        r = trace_run(lab, dir, MR_SHUFFLE_NONE, "none");
+    mr_lab_remove_dir(dir);
+    return r;
+}

@@ -1,0 +1,136 @@
+/* exp_training.c - the mini-application: overlap of input and training (Figure 6), batch sizes
+ * (Figure 7).
+ *
+ * The accelerator is emulated and takes the study's 1.5 s a step; a quick study does fewer steps,
+ * never shorter ones. */
+#include "lab.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#define STEP_S      1.5 /* the study's GPUs took 1 to 2 s */
+#define QUICK_STEPS 3
+#define FULL_STEPS  142 /* an epoch of Caltech-101 */
+
+static uint64_t n_steps(const struct mr_lab *lab)
+{
+    return lab->o->full ? FULL_STEPS : QUICK_STEPS;
+}
+
+static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, unsigned threads,
+                         unsigned prefetch, int synthetic)
+{
+    struct mr_train_opts t;
+    struct mr_train_result r;
+    mr_lab_training(lab, STEP_S, s, &t);
+    t.pipe.threads = threads;
+    t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
+    t.steps = n_steps(lab) + 1; /* the first one is not counted: nothing was there to prefetch */
+    t.synthetic = synthetic;
+    if (!s->device)
+        mr_lab_make_cold(lab);
+    int code = mr_train_run(&t, &r, lab->err);
+    if (!code && r.steps > 1) {
+        struct mr_json *p = mr_lab_storage_json(s);
+        double seconds = 0, wait = 0;
+        for (uint64_t i = 1; i < r.steps; i++) {
+            seconds += r.step[i].step_s;
+            wait += r.step[i].wait_s;
+        }
+        double n = (double)(r.steps - 1);
+        mr_json_set(p, "prefetch", mr_json_int(prefetch));
+        mr_json_set(p, "threads", mr_json_int(threads));
+        mr_json_set(p, "synthetic", mr_json_bool(synthetic));
+        mr_json_set(p, "device", mr_json_string(t.device.name));
+        mr_json_set(p, "steps", mr_json_int((int64_t)r.steps - 1));
+        mr_json_set(p, "seconds", mr_json_real(seconds));
+        mr_json_set(p, "first_fill_s", mr_json_real(r.first_fill_s));
+        mr_json_set(p, "step_s", mr_json_real(seconds / n));
+        mr_json_set(p, "wait_share", mr_json_real(wait / seconds));
+        mr_lab_point(lab, p);
+    }
+    mr_train_result_fini(&r);
+    return code;
+}
+
+int mr_exp_overlap(struct mr_lab *lab)
+{
+    mr_lab_command(lab, "millrace train --data %s --device emulated:%g --prefetch 1 --storage hdd",
+                   lab->o->data_path, STEP_S);
+    mr_lab_command(lab, "millrace train --synthetic --device emulated:%g", STEP_S);
+    mr_lab_say(lab, "without input");
+    int r = overlap_point(lab, &lab->storage[0], 1, 1, 1);
+    for (unsigned i = 0; !r && i < MR_LAB_STORAGES; i++) {
+        unsigned threads[4], n = mr_lab_threads(lab, &lab->storage[i], threads);
+        for (unsigned k = 0; !r && k < 2 * n; k++) {
+            unsigned prefetch = k % 2 == 0;
+            mr_lab_say(lab, "%s, %u threads, prefetch %u", lab->storage[i].name, threads[k / 2],
+                       prefetch);
+            r = overlap_point(lab, &lab->storage[i], threads[k / 2], prefetch, 0);
+        }
+    }
+    return r;
+}
+
+/* Median of the steps after the first. */
+static double typical_step(const struct mr_train_result *r)
+{
+    double least = INFINITY;
+    for (uint64_t i = 1; i < r->steps; i++)
+        least = fmin(least, r->step[i].step_s);
+    return least;
+}
+
+static int batch_point(struct mr_lab *lab, const struct mr_accelerator_spec *device, unsigned batch)
+{
+    struct mr_train_opts t;
+    struct mr_train_result r;
+    mr_lab_training(lab, 0, NULL, &t);
+    t.device = *device;
+    t.data = NULL;
+    t.synthetic = 1;
+    t.pipe.batch = batch;
+    t.steps = lab->o->full ? 12 : 4;
+    t.learning_rate = 0.0001;
+    int code = mr_train_run(&t, &r, lab->err);
+    if (!code) {
+        struct mr_json *p = mr_json_object(), *runs = mr_json_array();
+        for (uint64_t i = 1; i < r.steps; i++)
+            mr_json_append(runs, mr_json_real(r.step[i].step_s / batch));
+        mr_json_set(p, "device", mr_json_string(t.device.name));
+        mr_json_set(p, "emulated", mr_json_bool(t.device.kind == MR_EMULATED));
+        mr_json_set(p, "batch", mr_json_int(batch));
+        mr_json_set(p, "s_per_image", mr_json_real(typical_step(&r) / batch));
+        mr_json_set(p, "runs", runs);
+        mr_lab_point(lab, p);
+    }
+    mr_train_result_fini(&r);
+    return code;
+}
+
+int mr_exp_batch(struct mr_lab *lab)
+{
+    static const unsigned batches[] = {16, 32, 64, 128};
+    static const char *const devices[] = {"emulated:0.1+0.002", "cpu"};
+    for (unsigned d = 0; d < 2; d++)
+        for (unsigned i = 0; i < 4; i++) {
+            struct mr_accelerator_spec spec;
+            int r = mr_accelerator_spec_parse(devices[d], &spec, lab->err);
+            if (r)
+                return r;
+            if (spec.kind == MR_ON_CPU && !lab->o->full && batches[i] > 64)
+                continue; /* its step takes seconds */
+            mr_lab_say(lab, "%s, batch %u", devices[d], batches[i]);
+            r = batch_point(lab, &spec, batches[i]);
+            if (r == -ENOTSUP || r == -ENOMEM) {
+                mr_lab_warn(lab, "%s", lab->err->text);
+                *lab->err = (struct mr_error){0};
+                break;
+            }
+            if (r)
+                return r;
+        }
+    mr_lab_command(lab, "millrace train --synthetic --batch 64 --steps 4 --device cpu");
+    return 0;
+}

@@ -1,0 +1,145 @@
+/* lab.c - see lab.h. */
+#include "lab.h"
+
+#include "cache_sweep.h"
+#include "clock.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+double mr_lab_now(void)
+{
+    return (double)mr_clock_ns() / 1e9;
+}
+
+int mr_lab_stopped(struct mr_lab *lab)
+{
+    return lab->o->should_stop && lab->o->should_stop(lab->o->ctx);
+}
+
+int mr_lab_should_stop(void *lab)
+{
+    return mr_lab_stopped(lab);
+}
+
+void mr_lab_say(struct mr_lab *lab, const char *fmt, ...)
+{
+    char what[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    double spent = mr_lab_now() - lab->started_s;
+    if (spent > lab->budget_s)
+        spent = lab->budget_s;
+    struct mr_study_progress now = {lab->experiment, what, lab->before_s + spent, lab->foreseen_s};
+    if (lab->o->progress)
+        lab->o->progress(lab->o->ctx, &now);
+}
+
+void mr_lab_point(struct mr_lab *lab, struct mr_json *point)
+{
+    mr_json_append(lab->points, point);
+}
+
+/* Append formatted text to one of the result's lists. */
+static void note(struct mr_lab *lab, const char *list, const char *fmt, va_list args)
+{
+    char text[600];
+    vsnprintf(text, sizeof text, fmt, args);
+    struct mr_json *to = (struct mr_json *)mr_json_at(lab->result, list);
+    if (to)
+        mr_json_append(to, mr_json_string(text));
+}
+
+void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    note(lab, "warnings", fmt, args);
+    va_end(args);
+}
+
+void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    note(lab, "commands", fmt, args);
+    va_end(args);
+}
+
+struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s)
+{
+    struct mr_json *p = mr_json_object();
+    mr_json_set(p, "storage", mr_json_string(s->name));
+    mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
+    return p;
+}
+
+unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s, unsigned out[4])
+{
+    static const unsigned grid[] = {1, 2, 4, 8}, ends[] = {1, 8};
+    int whole = lab->o->full || s->whole_grid;
+    memcpy(out, whole ? grid : ends, whole ? sizeof grid : sizeof ends);
+    return whole ? 4 : 2;
+}
+
+void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
+                     struct mr_train_opts *out)
+{
+    *out = (struct mr_train_opts){
+        .data = lab->o->data,
+        .pipe = {.batch = 64,
+                 .prefetch = 1,
+                 .io_depth = 32,
+                 .seed = lab->o->seed,
+                 .storage = s ? s->device : NULL,
+                 .should_stop = lab->o->should_stop,
+                 .should_stop_ctx = lab->o->ctx},
+        .decode = {.width = 224, .height = 224},
+        .device = {.kind = MR_EMULATED, .step_s = step_s, .n = 1},
+        .epochs = 1,
+    };
+    snprintf(out->device.name, sizeof out->device.name, "emulated:%g", step_s);
+    uint64_t n = mr_dataset_size(lab->o->data);
+    if (n < out->pipe.batch)
+        out->pipe.batch = (unsigned)n;
+}
+
+const char *mr_lab_make_cold(struct mr_lab *lab)
+{
+    struct mr_cache_sweep sweep = {0};
+    if (mr_cache_sweep_data(&sweep, lab->o->data, 1, lab->o->should_stop, lab->o->ctx))
+        return "unproven";
+    return sweep.n_unproven ? "unproven" : "data";
+}
+
+int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap)
+{
+    if (snprintf(path, cap, "%s/%s-XXXXXX", lab->o->scratch, name) >= (int)cap)
+        return mr_fail(lab->err, -ENAMETOOLONG, "%s: the path is too long", lab->o->scratch);
+    if (!mkdtemp(path))
+        return mr_fail(lab->err, -errno, "%s: %s", path, mr_errno_text(errno));
+    return 0;
+}
+
+void mr_lab_remove_dir(const char *path)
+{
+    char *const roots[] = {(char *)path, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    FTSENT *e;
+    while (walk && (e = fts_read(walk)))
+        if (e->fts_info == FTS_DP)
+            rmdir(e->fts_accpath);
+        else if (e->fts_info != FTS_D)
+            unlink(e->fts_accpath);
+    if (walk)
+        fts_close(walk);
+}

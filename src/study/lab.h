@@ -1,0 +1,76 @@
+/* lab.h - what experiments share: storages to compare, one point of a result, the stop watch. */
+#ifndef MR_LAB_H
+#define MR_LAB_H
+
+#include <millrace/pipeline.h>
+#include <millrace/store.h>
+
+#include "study.h"
+#include "trainer.h"
+
+#define MR_LAB_STORAGES 5
+
+struct mr_lab_storage {
+    const char *name;         /* "disk" or a profile's */
+    struct mr_device *device; /* NULL: the real one */
+    int whole_grid;           /* in a quick study too */
+};
+
+struct mr_lab {
+    const struct mr_study_opts *o;
+    struct mr_error *err;
+    const char *experiment;
+    struct mr_json *result, *points; /* of the experiment that runs */
+    double foreseen_s;               /* all experiments that are to run */
+    double before_s;                 /* those that are through, as they were foreseen */
+    double started_s, budget_s;      /* of this one */
+    struct mr_lab_storage storage[MR_LAB_STORAGES];
+
+    /* What later experiments take from earlier ones; NaN: not known. */
+    double random_mb_per_s; /* of the real storage, with ImageNet's sizes */
+    double image_bytes;     /* of a file, on average */
+};
+
+struct mr_experiment_row {
+    const char *name;
+    double quick_s, full_s;
+    int (*run)(struct mr_lab *lab);
+};
+
+int mr_exp_baseline(struct mr_lab *lab);
+int mr_exp_read(struct mr_lab *lab);
+int mr_exp_decode(struct mr_lab *lab);
+int mr_exp_overlap(struct mr_lab *lab);
+int mr_exp_batch(struct mr_lab *lab);
+int mr_exp_activity(struct mr_lab *lab);
+int mr_exp_checkpoint(struct mr_lab *lab);
+int mr_exp_phases(struct mr_lab *lab);
+int mr_exp_files(struct mr_lab *lab);
+int mr_exp_verdict(struct mr_lab *lab);
+
+double mr_lab_now(void);
+int mr_lab_stopped(struct mr_lab *lab);
+/* The same as a callback; ctx is the lab. */
+int mr_lab_should_stop(void *lab);
+void mr_lab_say(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add to the result: a point (taken), a warning, the command that does the same by hand. */
+void mr_lab_point(struct mr_lab *lab, struct mr_json *point);
+void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* An object with `storage` and `emulated`. */
+struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s);
+/* Thread counts for a storage: 1, 2, 4, 8, or 1 and 8; their number. */
+unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s, unsigned out[4]);
+
+/* Options of a training run with the study's batch of 64 and the data set; the accelerator takes
+ * `step_s` seconds a step. */
+void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
+                     struct mr_train_opts *out);
+/* Drop the data set from the page cache; "data", "unproven". */
+const char *mr_lab_make_cold(struct mr_lab *lab);
+/* An empty folder below scratch, removed by mr_lab_remove_dir. */
+int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap);
+void mr_lab_remove_dir(const char *path);
+
+#endif

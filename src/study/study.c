@@ -1,0 +1,144 @@
+/* study.c - see study.h: the order of the experiments, and what happens when one fails.
+ *
+ * An experiment that was through in an earlier study is handed on as it was, so a study that was
+ * interrupted goes on where it stopped.  The verdict comes last: it rests on the others. */
+#include "study.h"
+
+#include "errtext.h"
+#include "lab.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct mr_experiment_row rows[] = {
+    {"baseline", 70, 1500, mr_exp_baseline},   {"read", 80, 1200, mr_exp_read},
+    {"decode", 90, 1500, mr_exp_decode},       {"overlap", 140, 9000, mr_exp_overlap},
+    {"batch", 40, 600, mr_exp_batch},          {"activity", 35, 900, mr_exp_activity},
+    {"checkpoint", 80, 2400, mr_exp_checkpoint}, {"phases", 15, 300, mr_exp_phases},
+    {"files", 5, 60, mr_exp_files},            {"verdict", 30, 300, mr_exp_verdict},
+};
+
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+const char *mr_study_name(unsigned i)
+{
+    return i < N_ROWS ? rows[i].name : NULL;
+}
+
+int mr_study_knows(const char *experiment)
+{
+    for (unsigned i = 0; i < N_ROWS; i++)
+        if (!strcmp(rows[i].name, experiment))
+            return 1;
+    return 0;
+}
+
+static int wanted(const struct mr_study_opts *o, const char *name)
+{
+    if (!o->only)
+        return 1;
+    for (const char *const *n = o->only; *n; n++)
+        if (!strcmp(*n, name))
+            return 1;
+    return 0;
+}
+
+static const struct mr_json *earlier(const struct mr_study_opts *o, const char *name)
+{
+    return o->earlier ? o->earlier(o->ctx, name) : NULL;
+}
+
+static double seconds_of(const struct mr_study_opts *o, const struct mr_experiment_row *row)
+{
+    if (!wanted(o, row->name) || earlier(o, row->name))
+        return 0;
+    return o->full ? row->full_s : row->quick_s;
+}
+
+double mr_study_estimate(const struct mr_study_opts *o)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < N_ROWS; i++)
+        sum += seconds_of(o, &rows[i]);
+    return sum;
+}
+
+static void begin(struct mr_lab *lab, const struct mr_experiment_row *row)
+{
+    lab->experiment = row->name;
+    lab->started_s = mr_lab_now();
+    lab->budget_s = lab->o->full ? row->full_s : row->quick_s;
+    lab->result = mr_json_object();
+    lab->points = mr_json_array();
+    mr_json_set(lab->result, "experiment", mr_json_string(row->name));
+    mr_json_set(lab->result, "commands", mr_json_array());
+    mr_json_set(lab->result, "warnings", mr_json_array());
+    mr_json_set(lab->result, "points", lab->points);
+}
+
+/* Run one, and hand it on.  0 or -ECANCELED. */
+static int run_one(struct mr_lab *lab, const struct mr_experiment_row *row)
+{
+    struct mr_error err = {0};
+    lab->err = &err;
+    begin(lab, row);
+    mr_lab_say(lab, "starting");
+    int r = row->run(lab);
+    if (r == -ECANCELED || mr_lab_stopped(lab)) {
+        mr_json_free(lab->result);
+        return -ECANCELED;
+    }
+    mr_json_set(lab->result, "finished", mr_json_bool(!r));
+    mr_json_set(lab->result, "missing",
+                r ? mr_json_string(err.text[0] ? err.text : mr_errno_text(r)) : mr_json_null());
+    mr_json_set(lab->result, "seconds", mr_json_real(mr_lab_now() - lab->started_s));
+    lab->o->finished(lab->o->ctx, row->name, lab->result);
+    return 0;
+}
+
+static void open_storages(struct mr_lab *lab)
+{
+    static const char *const names[MR_LAB_STORAGES] = {"disk", "hdd", "ssd", "optane", "lustre"};
+    for (unsigned i = 0; i < MR_LAB_STORAGES; i++) {
+        lab->storage[i] = (struct mr_lab_storage){.name = names[i], .whole_grid = i < 2};
+        if (i)
+            mr_device_open(names[i], &lab->storage[i].device, NULL);
+    }
+}
+
+static double mean_file_bytes(struct mr_dataset *data)
+{
+    uint64_t n = mr_dataset_size(data), step = n / 1000 + 1, seen = 0, bytes = 0;
+    char path[4096];
+    for (uint64_t i = 0; i < n; i += step) {
+        struct mr_cache_state st;
+        if (mr_dataset_path(data, i, path, sizeof path) > 0 && !mr_cache_query(path, &st)) {
+            bytes += st.size_bytes;
+            seen++;
+        }
+    }
+    return seen ? (double)bytes / (double)seen : NAN;
+}
+
+int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
+{
+    struct mr_lab lab = {.o = o, .random_mb_per_s = NAN};
+    int r = 0;
+    open_storages(&lab);
+    for (unsigned i = 0; i < MR_LAB_STORAGES; i++)
+        if (i && !lab.storage[i].device)
+            r = mr_fail(err, -ENOMEM, "no memory for an emulated device");
+    lab.foreseen_s = mr_study_estimate(o);
+    lab.image_bytes = mean_file_bytes(o->data);
+    for (unsigned i = 0; !r && i < N_ROWS; i++) {
+        double foreseen = seconds_of(o, &rows[i]);
+        if (foreseen > 0)
+            r = run_one(&lab, &rows[i]);
+        lab.before_s += foreseen;
+    }
+    for (unsigned i = 1; i < MR_LAB_STORAGES; i++)
+        mr_device_close(lab.storage[i].device);
+    return r == -ECANCELED ? mr_fail(err, r, "stopped") : r;
+}

@@ -1,0 +1,46 @@
+/* study.h - the characterization of a machine: experiments, one after the other.
+ *
+ * Each experiment is a file of its own (exp_NAME.c) that yields an object of docs/json.md, "study".
+ * The study itself only gives them what they share, and passes finished ones on; files and
+ * terminal are the caller's. */
+#ifndef MR_STUDY_H
+#define MR_STUDY_H
+
+#include <millrace/dataset.h>
+
+#include "json.h"
+
+struct mr_study_progress {
+    const char *experiment, *what; /* "read", "hdd, 4 threads" */
+    double done_s, total_s;        /* of the whole study, as far as it can be foreseen */
+};
+
+struct mr_study_opts {
+    struct mr_dataset *data; /* borrows */
+    const char *data_path;
+    const char *scratch; /* a folder on the storage that is studied; what is made there is removed */
+    int full;            /* the studies' sizes instead of what fits into ten minutes */
+    unsigned runs;       /* 0 = 3, or 6 with `full` */
+    uint64_t seed;
+    /* Names of experiments to run, NULL-terminated; NULL = all. */
+    const char *const *only;
+    /* A result of an earlier study of the same kind, taken over by the caller's leave; NULL = none.
+     * Borrowed until the next call. */
+    const struct mr_json *(*earlier)(void *ctx, const char *experiment);
+    /* An experiment is through; takes `result`. */
+    void (*finished)(void *ctx, const char *experiment, struct mr_json *result);
+    void (*progress)(void *ctx, const struct mr_study_progress *now);
+    int (*should_stop)(void *ctx);
+    void *ctx;
+};
+
+/* Seconds that it will take, roughly. */
+double mr_study_estimate(const struct mr_study_opts *o);
+/* 1 when there is an experiment of that name. */
+int mr_study_knows(const char *experiment);
+const char *mr_study_name(unsigned i); /* NULL behind the last */
+/* 0, -ECANCELED, or -errno with words.  An experiment that fails is handed on with the reason in
+ * its `missing`, and the study goes on. */
+int mr_study_run(const struct mr_study_opts *o, struct mr_error *err);
+
+#endif
