@@ -327,17 +327,22 @@ uint64_t mr_device_reserve_file(struct mr_device *d, uint64_t now_ns,
 
 static void ask_extent(int fd, uint64_t offset, struct mr_device_place *out)
 {
-    struct {
+    union { /* a struct fiemap with room for one extent behind it */
         struct fiemap head;
-        struct fiemap_extent extent;
-    } map = {.head = {.fm_start = offset, .fm_length = 1, .fm_extent_count = 1}};
+        char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)];
+    } map = {.room = {0}};
+    map.head.fm_start = offset;
+    map.head.fm_length = 1;
+    map.head.fm_extent_count = 1;
     /* Not yet allocated, packed into the inode, or encoded: there is no address. */
     const unsigned useless = FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC |
                              FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_NOT_ALIGNED;
-    if (ioctl(fd, FS_IOC_FIEMAP, &map.head) || !map.head.fm_mapped_extents ||
-        map.extent.fe_flags & useless || map.extent.fe_logical > offset)
+    if (ioctl(fd, FS_IOC_FIEMAP, &map.head) || !map.head.fm_mapped_extents)
         return;
-    out->physical = map.extent.fe_physical + (offset - map.extent.fe_logical);
+    const struct fiemap_extent *extent = map.head.fm_extents;
+    if (extent->fe_flags & useless || extent->fe_logical > offset)
+        return;
+    out->physical = extent->fe_physical + (offset - extent->fe_logical);
     out->has_physical = 1;
 }
 
