@@ -11,6 +11,7 @@ int command_evict(const struct options *o);
 int command_generate(const struct options *o);
 int command_inspect(const struct options *o);
 int command_watch(const struct options *o);
+int command_study(const struct options *o);
 int command_train(const struct options *o);
 int command_report(const struct options *o);
 

@@ -62,6 +62,9 @@ static const char *const examples[N_COMMANDS] = {
     [CMD_WATCH] = ("  millrace watch -- millrace bench --data photos --cold\n"
                    "  millrace watch --interval 100ms --csv io.csv --json io.json -- make\n"
                    "  millrace watch --device vda,sdb --duration 60s\n"),
+    [CMD_STUDY] = ("  millrace study\n"
+                   "  millrace study --data photos --out study-of-photos\n"
+                   "  millrace study --only baseline,read --again\n"),
     [CMD_TRAIN] = ("  millrace train --data photos --eval 10% --epochs 10\n"
                    "  millrace train --data photos --device emulated:0.2 --steps 50\n"
                    "  millrace train --data photos --device emulated:resnet50-a100x4\n"

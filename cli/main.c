@@ -16,6 +16,7 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
     [CMD_GENERATE] = command_generate,
     [CMD_INSPECT] = command_inspect,
     [CMD_REPORT] = command_report,
+    [CMD_STUDY] = command_study,
     [CMD_TRAIN] = command_train,
     [CMD_WATCH] = command_watch,
 };
@@ -40,7 +41,7 @@ static int about(const char *arg)
 /* Commands that compute with oneDNN, whose idle threads must leave the cores to the pipeline. */
 static int computes(const char *command)
 {
-    return !strcmp(command, "train");
+    return !strcmp(command, "train") || !strcmp(command, "study");
 }
 
 int main(int argc, char **argv)

@@ -15,6 +15,7 @@
 #define GENERATE   (1u << CMD_GENERATE)
 #define INSPECT    (1u << CMD_INSPECT)
 #define REPORT     (1u << CMD_REPORT)
+#define STUDY      (1u << CMD_STUDY)
 #define TRAIN      (1u << CMD_TRAIN)
 #define WATCH      (1u << CMD_WATCH)
 #define INPUT      (BENCH | TRAIN) /* commands that feed from a data set */
@@ -71,6 +72,13 @@ const struct command_row command_table[N_COMMANDS] = {
          "KBytes, Merged, IOs are per second; Size in KB, Wait and SvcTim in ms, QLen requests "
          "under way, Util per cent.",
          0, -1, 1},
+    [CMD_STUDY] =
+        {"study", "", "characterize this machine, then write the report",
+         "Runs every experiment of the original studies on this machine and beside it on emulated "
+         "devices: raw limits, reading, decoding, training with input, checkpoints, phases. Writes "
+         "DIR/report.html, one page with a verdict, plots and what to change. Without --data it "
+         "makes 2,048 photos of its own. What is through is not run again after Ctrl-C.",
+         0, 0},
     [CMD_TRAIN] =
         {"train", "", "train, and say where the time of each step went",
          "Trains the study's AlexNet on the CPU, or stands in for an accelerator that takes so "
@@ -98,9 +106,9 @@ const struct command_row command_table[N_COMMANDS] = {
 #define FIELD(name) offsetof(struct options, name)
 
 const struct option_row option_table[] = {
-    {"data", "DIR", NULL, INPUT, FIELD(data), value_string, NULL,
+    {"data", "DIR", NULL, INPUT | STUDY, FIELD(data), value_string, NULL,
      "a folder with one sub-folder per class (or --list)"},
-    {"list", "FILE.csv", NULL, INPUT, FIELD(list), value_string, NULL,
+    {"list", "FILE.csv", NULL, INPUT | STUDY, FIELD(list), value_string, NULL,
      "a list of samples, one 'path,label' a line, paths relative to the list's folder"},
     {"map", "KIND", "read", BENCH, FIELD(map), value_choice, "read|decode",
      "what becomes of a file: 'read' delivers its bytes, 'decode' an image of one size"},
@@ -123,7 +131,7 @@ const struct option_row option_table[] = {
     {"shuffle", "ORDER", "global", INPUT, FIELD(shuffle), value_shuffle, "global|window:1024|none",
      "global: a new permutation of all samples in every epoch; window:N: drawn from a buffer of N; "
      "none: as listed"},
-    {"seed", "N", "1", INPUT | GENERATE, FIELD(seed), value_u64, NULL,
+    {"seed", "N", "1", INPUT | GENERATE | STUDY, FIELD(seed), value_u64, NULL,
      "same seed, same batches (or files)"},
     {"epochs", "N", "1", INPUT, FIELD(epochs), value_positive, NULL, "passes over the data set"},
     {"shard", "R/W", "0/1", INPUT, FIELD(shard), value_shard, NULL,
@@ -182,8 +190,8 @@ const struct option_row option_table[] = {
      "images (default: 16384 for imagenet, 9144 for caltech101)"},
     {"classes", "K", NULL, GENERATE, FIELD(classes), value_positive, NULL,
      "classes (default: 1000 or 102)"},
-    {"out", "DIR", NULL, GENERATE, FIELD(out), value_string, NULL,
-     "the folder; created if need be"},
+    {"out", "DIR", NULL, GENERATE | STUDY, FIELD(out), value_string, NULL,
+     "the folder; created if need be (study: millrace-study)"},
     {"interval", "TIME", "1s", WATCH, FIELD(interval_ns), value_interval, NULL,
      "between two samples, from 10ms to 1h: 100ms, 0.5s, 1s"},
     {"duration", "TIME", NULL, WATCH, FIELD(duration_ns), value_duration, NULL,
@@ -200,6 +208,18 @@ const struct option_row option_table[] = {
      "tf: for TensorFlow's Saver and import_meta_graph; safetensors: for PyTorch and others"},
     {"packed", NULL, NULL, CHECKPOINT | TRAIN, FIELD(packed), value_flag, NULL,
      "tf: tensors without gaps, as TensorFlow writes them, instead of at multiples of 4096"},
+    {"quick", NULL, NULL, STUDY, FIELD(quick), value_flag, NULL,
+     "about ten minutes: fewer steps, files and runs (the default)"},
+    {"full", NULL, NULL, STUDY, FIELD(full), value_flag, NULL,
+     "the original studies' sizes; hours"},
+    {"only", "a,b", NULL, STUDY, FIELD(only), value_string, NULL,
+     "just these experiments: baseline, read, decode, overlap, batch, activity, checkpoint, "
+     "phases, "
+     "files, verdict"},
+    {"again", NULL, NULL, STUDY, FIELD(again), value_flag, NULL,
+     "run also what an earlier study in the same folder has finished"},
+    {"runs", "N", NULL, STUDY, FIELD(study_runs), value_positive, NULL,
+     "runs of each point of the micro-benchmark (default: 3, or 6 with --full)"},
     {"device", "NAME", "cpu", TRAIN, FIELD(accelerator), value_string, NULL,
      "cpu: train for real; emulated:SECONDS or emulated:SECONDS+PER_IMAGE: wait that long a step, "
      "without using a core; emulated:resnet50-v100, -a100 or -h100, with xN for N of them"},

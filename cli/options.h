@@ -18,6 +18,7 @@ enum command {
     CMD_GENERATE,
     CMD_INSPECT,
     CMD_REPORT,
+    CMD_STUDY,
     CMD_TRAIN,
     CMD_WATCH,
     N_COMMANDS,
@@ -97,6 +98,9 @@ struct options {
     unsigned every, keep, checkpoint_mode, if_busy;
     uint64_t drain_rate;
     int resume;
+    int quick, full, again;
+    const char *only;
+    unsigned study_runs;
     unsigned compute_threads;
     const char *json;
     int help;

@@ -2,6 +2,7 @@
 #include "study_files.h"
 
 #include "errtext.h"
+#include "lab.h"
 #include "report.h"
 
 #include <errno.h>
@@ -40,6 +41,22 @@ static char *slurp(const char *path, size_t *len)
     close(fd);
     errno = saved;
     return text;
+}
+
+struct mr_json *study_read(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    size_t len = 0;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    char *text = slurp(path, &len);
+    struct mr_json *root = text ? mr_json_parse(text, len) : NULL;
+    free(text);
+    return root;
+}
+
+void study_remove(const char *dir)
+{
+    mr_lab_remove_dir(dir);
 }
 
 struct mr_json *study_load(const char *dir)

@@ -6,6 +6,10 @@
 
 #include <stddef.h>
 
+/* DIR/name, or NULL when it is not there or no JSON. */
+struct mr_json *study_read(const char *dir, const char *name);
+/* Remove a folder of ours with all that is in it. */
+void study_remove(const char *dir);
 /* DIR/results.json, or NULL with a message on stderr. */
 struct mr_json *study_load(const char *dir);
 /* DIR/name, replaced only when all of it is written.  0, or -errno without a message. */

@@ -219,6 +219,11 @@ int mr_json_is_true(const struct mr_json *v)
     return json_is_true(raw(v));
 }
 
+struct mr_json *mr_json_copy(const struct mr_json *v)
+{
+    return v ? face(json_deep_copy(raw(v))) : NULL;
+}
+
 char *mr_json_format(const struct mr_json *v)
 {
     return v ? json_dumps(raw(v), JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;

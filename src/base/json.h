@@ -50,5 +50,7 @@ int mr_json_is_utf8(const char *text);
 int mr_json_is_true(const struct mr_json *v);
 /* The value as indented text, to be freed by the caller; NULL when there is no memory. */
 char *mr_json_format(const struct mr_json *v);
+/* A copy, all the way down; NULL for NULL. */
+struct mr_json *mr_json_copy(const struct mr_json *v);
 
 #endif

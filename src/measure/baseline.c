@@ -70,7 +70,7 @@ void mr_baseline_warn(struct mr_baseline_state *b, const char *fmt, ...)
 static double seconds_left(const struct mr_baseline_state *b)
 {
     double s = b->run_s[b->now.pattern] * (b->now.runs - b->now.run);
-    for (unsigned p = b->now.pattern + 1; p < MR_N_PATTERNS; p++)
+    for (unsigned p = b->now.pattern + 1; p < b->o.n_patterns; p++)
         s += b->run_s[p] * b->now.runs;
     return s;
 }
@@ -248,6 +248,8 @@ int mr_baseline_run(const struct mr_baseline_opts *opts, struct mr_baseline *out
     if (r)
         return r;
     b.o.runs = opts->runs ? opts->runs : 6;
+    b.o.n_patterns =
+        opts->n_patterns && opts->n_patterns < MR_N_PATTERNS ? opts->n_patterns : MR_N_PATTERNS;
     b.asked_bytes = (opts->size ? opts->size : MR_BASELINE_SIZE) / MR_SEQ_BLOCK * MR_SEQ_BLOCK;
     guess_times(&b);
     r = mr_scratch_open(opts->dir, &b.scratch, err);
@@ -257,7 +259,7 @@ int mr_baseline_run(const struct mr_baseline_opts *opts, struct mr_baseline *out
         r = mr_file_patterns_open(&b);
     out->n_stale = b.scratch ? mr_scratch_n_stale(b.scratch) : 0;
     out->engine = b.io ? mr_raw_io_engine(b.io) : MR_RAW_AUTO;
-    for (unsigned p = 0; !r && p < MR_N_PATTERNS; p++) {
+    for (unsigned p = 0; !r && p < b.o.n_patterns; p++) {
         struct mr_baseline_result *result = &out->result[p];
         r = measure(&b, p, result);
         out->n_results = p + 1;

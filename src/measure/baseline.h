@@ -59,8 +59,9 @@ struct mr_baseline_result {
 
 struct mr_baseline_opts { /* zero means default */
     const char *dir;
-    uint64_t size;            /* of the file; 0 = MR_BASELINE_SIZE; whole MiB count */
-    unsigned runs;            /* 0 = 6 */
+    uint64_t size;       /* of the file; 0 = MR_BASELINE_SIZE; whole MiB count */
+    unsigned runs;       /* 0 = 6 */
+    unsigned n_patterns; /* only the first so many; 0 = all (later ones read the file of seq) */
     struct mr_device *device; /* emulated, borrowed; NULL = the real storage */
     const char *device_name;
     enum mr_raw_engine engine;

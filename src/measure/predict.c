@@ -28,7 +28,8 @@ void mr_predict_curve(const struct mr_device_profile *p, double file_bytes,
     for (unsigned i = 0; i < MR_CURVE_POINTS; i++) {
         double depth = (double)(1u << i), each = fmax(depth / targets, 1);
         double queue = fmin(each, p->queue_depth ? (double)p->queue_depth : 1);
-        double busy = (double)p->seek_ns / 1e9 / pow(queue, (double)p->seek_shrink / 1000) + transfer;
+        double busy =
+            (double)p->seek_ns / 1e9 / pow(queue, (double)p->seek_shrink / 1000) + transfer;
         out->depth[i] = depth;
         out->per_s[i] = fmin(fmin(depth / (busy + fixed), targets / busy), most_meta);
     }

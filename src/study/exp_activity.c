@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INTERVAL_NS  100000000
-#define STEP_S       1.5
-#define DRAIN_RATE   133140000 /* the study's hard disk writes that many bytes/s */
+#define INTERVAL_NS 100000000
+#define STEP_S      1.5
+#define DRAIN_RATE  133140000 /* the study's hard disk writes that many bytes/s */
 
 struct series {
     uint64_t start_ns;

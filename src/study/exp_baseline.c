@@ -1,4 +1,5 @@
-/* exp_baseline.c - raw limits (Table I): the real storage with every pattern, each profile in order.
+/* exp_baseline.c - raw limits (Table I): the real storage with every pattern, each profile in
+ * order.
  *
  * What an emulated device yields was put into it; it is measured all the same, because a page that
  * shows a figure should have measured it. */
@@ -51,9 +52,13 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s)
     struct mr_baseline b = {0};
     struct mr_baseline_opts o = {
         .dir = lab->o->scratch,
-        .size = lab->o->full ? 0 : s->device ? EMULATED_BYTES : QUICK_BYTES,
-        .runs = lab->o->full ? 6 : s->device ? 2 : lab->o->runs,
-        .patterns = s->device ? 1u << MR_PATTERN_SEQ : 0,
+        .size = lab->o->full ? 0
+                : s->device  ? EMULATED_BYTES
+                             : QUICK_BYTES,
+        .runs = lab->o->full ? 6
+                : s->device  ? 2
+                             : lab->o->runs,
+        .n_patterns = s->device ? MR_PATTERN_SEQ + 1 : 0,
         .device = s->device,
         .device_name = s->name,
         .progress = on_progress,

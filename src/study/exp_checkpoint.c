@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#define STEP_S       1.5
-#define EVERY        20
-#define QUICK_STEPS  6 /* with one checkpoint after the third */
-#define STATE_BYTES  ((uint64_t)704 << 20)
+#define STEP_S      1.5
+#define EVERY       20
+#define QUICK_STEPS 6 /* with one checkpoint after the third */
+#define STATE_BYTES ((uint64_t)704 << 20)
 
 struct way {
     const char *name;
@@ -116,10 +116,9 @@ static int has_room(struct mr_lab *lab)
         return mr_fail(lab->err, -errno, "%s: %s", lab->o->scratch, mr_errno_text(errno));
     uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (room < need)
-        return mr_fail(lab->err, -ENOSPC,
-                       "%s has %llu MB free, and checkpoints of this size need %llu MB",
-                       lab->o->scratch, (unsigned long long)(room >> 20),
-                       (unsigned long long)(need >> 20));
+        return mr_fail(
+            lab->err, -ENOSPC, "%s has %llu MB free, and checkpoints of this size need %llu MB",
+            lab->o->scratch, (unsigned long long)(room >> 20), (unsigned long long)(need >> 20));
     return 0;
 }
 

@@ -5,6 +5,8 @@
  * two seconds at the rate of the point before.  The real storage is read cold; on an emulated one
  * every byte is charged whether it is cached or not, so nothing is evicted there. */
 #include "lab.h"
+
+#include "errtext.h"
 #include "microbench.h"
 
 #include <errno.h>
@@ -56,9 +58,9 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
     }
     if (!r) {
         struct mr_json *p = mr_bench_result_json(&result);
-        double mb = result.median.seconds > 0 ? (double)result.median.delivered_bytes /
-                                                    result.median.seconds / 1e6
-                                              : NAN;
+        double mb = result.median.seconds > 0
+                        ? (double)result.median.delivered_bytes / result.median.seconds / 1e6
+                        : NAN;
         *rate = result.per_s;
         mr_json_set(p, "storage", mr_json_string(s->name));
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));

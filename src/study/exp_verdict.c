@@ -31,7 +31,7 @@ static const char *const accelerators[] = {"resnet50-v100", "resnet50-a100", "re
 struct findings {
     struct mr_accelerator_spec device;
     unsigned batch, cores;
-    double need;                                   /* images/s of one accelerator */
+    double need;                                  /* images/s of one accelerator */
     double hand_over, one_decoded, fetched, cold; /* images/s */
     double image_cpu_s;
     struct mr_read_curve curve;
@@ -212,7 +212,8 @@ static void judge(struct mr_lab *lab, const struct findings *f, struct mr_verdic
         .cores = f->cores,
         .prefetch = 1,
         .depth = f->cores,
-        /* What the workers do during a step that waits for input is what they did in the cold run. */
+        /* What the workers do during a step that waits for input is what they did in the cold run.
+         */
         .read_s = f->stats.read_s / (double)n * f->batch * (step + wait) / (per_image * f->batch),
         .map_s = (f->stats.decode_s + f->stats.resize_s) / (double)n * f->batch * (step + wait) /
                  (per_image * f->batch),
@@ -292,12 +293,13 @@ static int recommend(struct mr_lab *lab, const struct findings *f, struct mr_jso
         snprintf(change, sizeof change, "--threads %u", c.threads);
     double gain = predicted / predict(f, &now) - 1;
     if (gain < 0.03)
-        snprintf(text, sizeof text,
-                 "One worker per core (%s) is as good as any configuration here; what would help is "
-                 "%s.",
-                 change,
-                 f->fetched < f->cores / f->image_cpu_s ? "faster storage"
-                                                        : "more cores, or smaller stored images");
+        snprintf(
+            text, sizeof text,
+            "One worker per core (%s) is as good as any configuration here; what would help is "
+            "%s.",
+            change,
+            f->fetched < f->cores / f->image_cpu_s ? "faster storage"
+                                                   : "more cores, or smaller stored images");
     else
         snprintf(text, sizeof text, "Use %s: %.0f%% more images/s are predicted.", change,
                  100 * gain);

@@ -56,8 +56,7 @@ void mr_lab_say(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(
 /* Add to the result: a point (taken), a warning, the command that does the same by hand. */
 void mr_lab_point(struct mr_lab *lab, struct mr_json *point);
 void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void mr_lab_command(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An object with `storage` and `emulated`. */
 struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s);
 /* Thread counts for a storage: 1, 2, 4, 8, or 1 and 8; their number. */

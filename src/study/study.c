@@ -13,11 +13,16 @@
 #include <string.h>
 
 static const struct mr_experiment_row rows[] = {
-    {"baseline", 70, 1500, mr_exp_baseline},   {"read", 80, 1200, mr_exp_read},
-    {"decode", 90, 1500, mr_exp_decode},       {"overlap", 140, 9000, mr_exp_overlap},
-    {"batch", 40, 600, mr_exp_batch},          {"activity", 35, 900, mr_exp_activity},
-    {"checkpoint", 80, 2400, mr_exp_checkpoint}, {"phases", 15, 300, mr_exp_phases},
-    {"files", 5, 60, mr_exp_files},            {"verdict", 30, 300, mr_exp_verdict},
+    {"baseline", 70, 1500, mr_exp_baseline},
+    {"read", 80, 1200, mr_exp_read},
+    {"decode", 90, 1500, mr_exp_decode},
+    {"overlap", 140, 9000, mr_exp_overlap},
+    {"batch", 40, 600, mr_exp_batch},
+    {"activity", 35, 900, mr_exp_activity},
+    {"checkpoint", 80, 2400, mr_exp_checkpoint},
+    {"phases", 15, 300, mr_exp_phases},
+    {"files", 5, 60, mr_exp_files},
+    {"verdict", 30, 300, mr_exp_verdict},
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)

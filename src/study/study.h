@@ -18,9 +18,10 @@ struct mr_study_progress {
 struct mr_study_opts {
     struct mr_dataset *data; /* borrows */
     const char *data_path;
-    const char *scratch; /* a folder on the storage that is studied; what is made there is removed */
-    int full;            /* the studies' sizes instead of what fits into ten minutes */
-    unsigned runs;       /* 0 = 3, or 6 with `full` */
+    const char
+        *scratch;  /* a folder on the storage that is studied; what is made there is removed */
+    int full;      /* the studies' sizes instead of what fits into ten minutes */
+    unsigned runs; /* 0 = 3, or 6 with `full` */
     uint64_t seed;
     /* Names of experiments to run, NULL-terminated; NULL = all. */
     const char *const *only;

@@ -1,0 +1,343 @@
+/* cmd_study.c - `millrace study`: every experiment, then the report.
+ *
+ *     DIR/NAME.json      an experiment that is through; found there, it is not run again
+ *     DIR/results.json   all of them, written anew after each
+ *     DIR/report.html    the page, and a CSV file for each plot
+ *     DIR/data           generated images, when no data set was named
+ *
+ * What experiments make for themselves goes to a folder beside the data and is removed. */
+#include "commands.h"
+
+#include "environment.h"
+#include "errtext.h"
+#include "generate.h"
+#include "input.h"
+#include "output.h"
+#include "report.h"
+#include "study.h"
+#include "study_files.h"
+#include "terminal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define QUICK_IMAGES 2048
+#define FULL_IMAGES  16384 /* the study's */
+#define MAX_ONLY     32
+
+struct session {
+    const struct options *o;
+    const char *dir, *data_path;
+    int generated;
+    struct mr_dataset *data;
+    struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
+    const char *only[MAX_ONLY + 1];
+    char *only_text;
+    char scratch[PATH_MAX + 32];
+};
+
+static int number_of(const char *experiment)
+{
+    const char *name;
+    for (int i = 0; (name = mr_study_name((unsigned)i)); i++)
+        if (!strcmp(name, experiment))
+            return i;
+    return -1;
+}
+
+static int is_full(const struct session *s)
+{
+    return s->o->full;
+}
+
+/* --only a,b */
+static int parse_only(struct session *s)
+{
+    if (!s->o->only)
+        return 0;
+    s->only_text = strdup(s->o->only);
+    unsigned n = 0;
+    for (char *name = s->only_text ? strtok(s->only_text, ",") : NULL; name;
+         name = strtok(NULL, ",")) {
+        if (!mr_study_knows(name) || n == MAX_ONLY) {
+            fprintf(stderr, "millrace study: --only: there is no experiment '%s'; there are", name);
+            for (unsigned i = 0; mr_study_name(i); i++)
+                fprintf(stderr, "%s %s", i ? "," : "", mr_study_name(i));
+            fprintf(stderr, "\n");
+            return 2;
+        }
+        s->only[n++] = name;
+    }
+    return n ? 0 : 2;
+}
+
+/* ---- what the study asks and tells ---- */
+
+static const struct mr_json *on_earlier(void *ctx, const char *experiment)
+{
+    struct session *s = ctx;
+    int i = number_of(experiment);
+    return i >= 0 && i < MAX_ONLY ? s->done[i] : NULL;
+}
+
+static struct mr_json *data_json(const struct session *s)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "path", mr_json_string(s->data_path));
+    mr_json_set(o, "images", mr_json_int((int64_t)mr_dataset_size(s->data)));
+    mr_json_set(o, "classes", mr_json_int(mr_dataset_n_classes(s->data)));
+    mr_json_set(o, "generated", mr_json_bool(s->generated));
+    return o;
+}
+
+/* Everything so far; the caller frees it. */
+static struct mr_json *results(const struct session *s)
+{
+    struct mr_json *root = mr_json_object(), *list = mr_json_array();
+    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++)
+        if (s->done[i])
+            mr_json_append(list, mr_json_copy(s->done[i]));
+    mr_json_set(root, "command", mr_json_string("study"));
+    mr_json_set(root, "version", mr_json_string(mr_version()));
+    mr_json_set(root, "environment", mr_environment(s->data_path));
+    mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
+    mr_json_set(root, "data", data_json(s));
+    mr_json_set(root, "results", list);
+    return root;
+}
+
+static int write_json(const char *dir, const char *name, const struct mr_json *j)
+{
+    char *text = mr_json_format(j);
+    int r = text ? study_write(dir, name, text, strlen(text)) : -ENOMEM;
+    if (r)
+        fprintf(stderr, "millrace study: %s/%s: %s\n", dir, name, mr_errno_text(r));
+    free(text);
+    return r;
+}
+
+static void on_finished(void *ctx, const char *experiment, struct mr_json *result)
+{
+    struct session *s = ctx;
+    int i = number_of(experiment);
+    char name[64];
+    mr_json_set(result, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
+    mr_json_set(result, "images", mr_json_int((int64_t)mr_dataset_size(s->data)));
+    snprintf(name, sizeof name, "%s.json", experiment);
+    progress_clear();
+    const char *missing = mr_json_text(mr_json_at(result, "missing"));
+    if (missing)
+        fprintf(stderr, "%-10s missing: %s\n", experiment, missing);
+    else if (!s->o->json || strcmp(s->o->json, "-"))
+        printf("%-10s %6.1f s\n", experiment, mr_json_number(mr_json_at(result, "seconds")));
+    fflush(stdout);
+    mr_json_free(s->done[i]);
+    s->done[i] = result;
+    write_json(s->dir, name, result);
+    struct mr_json *all = results(s);
+    write_json(s->dir, "results.json", all);
+    mr_json_free(all);
+}
+
+static void on_progress(void *ctx, const struct mr_study_progress *now)
+{
+    char what[160];
+    (void)ctx;
+    snprintf(what, sizeof what, "%s: %s", now->experiment, now->what);
+    progress_step("study", what, (uint64_t)(now->done_s * 10), (uint64_t)(now->total_s * 10));
+}
+
+/* ---- before ---- */
+
+/* Finished experiments of an earlier study of the same kind. */
+static void load_earlier(struct session *s)
+{
+    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.json", mr_study_name(i));
+        struct mr_json *j = study_read(s->dir, name);
+        const char *mode = mr_json_text(mr_json_at(j, "mode"));
+        double images = mr_json_number(mr_json_at(j, "images"));
+        int usable = j && mr_json_is_true(mr_json_at(j, "finished")) && mode &&
+                     !strcmp(mode, is_full(s) ? "full" : "quick") &&
+                     images == (double)mr_dataset_size(s->data);
+        int again = s->o->again;
+        for (unsigned k = 0; s->o->only && s->only[k]; k++)
+            again |= !strcmp(s->only[k], mr_study_name(i)); /* asked for by name */
+        if (usable && !again)
+            s->done[i] = j;
+        else
+            mr_json_free(j);
+    }
+}
+
+static int on_generated(void *arg, uint64_t done, uint64_t all)
+{
+    (void)arg;
+    progress_show("making photos", done, all);
+    return terminal_interrupted(NULL);
+}
+
+/* The user's data, or our own. */
+static int open_data(struct session *s)
+{
+    const struct options *o = s->o;
+    static char path[PATH_MAX]; /* lives as long as the command */
+    struct mr_error err = {0};
+    struct stat st;
+    if (o->data || o->list)
+        return input_open_data(o, &s->data, &s->data_path);
+    s->generated = 1;
+    snprintf(path, sizeof path, "%s/data", s->dir);
+    s->data_path = path;
+    char list[PATH_MAX + 16];
+    snprintf(list, sizeof list, "%s/list.csv", path);
+    if (stat(list, &st)) {
+        struct mr_generate_opts g = {.count = is_full(s) ? FULL_IMAGES : QUICK_IMAGES,
+                                     .seed = o->seed,
+                                     .progress = on_generated};
+        int r = mr_generate(path, &g, NULL, &err);
+        progress_clear();
+        if (r == -ECANCELED)
+            return unlink(list), 130;
+        if (r) {
+            fprintf(stderr, "millrace study: %s\n", err.text);
+            return 1;
+        }
+    }
+    if (mr_dataset_open(list, &s->data, &err)) {
+        fprintf(stderr, "millrace study: %s\n", err.text);
+        return 1;
+    }
+    return 0;
+}
+
+/* A folder for what experiments write, on the storage that is studied if that can be written. */
+static int make_scratch(struct session *s)
+{
+    struct stat st;
+    const char *beside = s->o->data && !access(s->o->data, W_OK) ? s->o->data : s->dir;
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", beside);
+    if (!strcmp(beside, s->o->data ? s->o->data : "")) { /* not among the samples */
+        char *slash = strrchr(parent, '/');
+        if (slash && slash != parent)
+            *slash = 0;
+        else
+            snprintf(parent, sizeof parent, "%s", s->dir);
+        if (access(parent, W_OK) || stat(parent, &st))
+            snprintf(parent, sizeof parent, "%s", s->dir);
+    }
+    snprintf(s->scratch, sizeof s->scratch, "%s/.millrace-scratch-XXXXXX", parent);
+    if (mkdtemp(s->scratch))
+        return 0;
+    fprintf(stderr, "millrace study: %s: %s\n", s->scratch, mr_errno_text(errno));
+    s->scratch[0] = 0;
+    return 1;
+}
+
+static int make_out(struct session *s)
+{
+    if (!mkdir(s->dir, 0777) || errno == EEXIST) {
+        if (!access(s->dir, W_OK))
+            return 0;
+    }
+    fprintf(stderr, "millrace study: --out %s: %s\n", s->dir, mr_errno_text(errno));
+    return 1;
+}
+
+/* --full takes hours: on a terminal somebody is asked. */
+static int is_agreed(const struct session *s, double seconds)
+{
+    char answer[8] = "";
+    if (!is_full(s))
+        return 1;
+    fprintf(stderr, "This will take about %.0f minutes.\n", seconds / 60);
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return 1;
+    fprintf(stderr, "Go on? [y/N] ");
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* ---- after ---- */
+
+static int conclude(struct session *s, struct output *out)
+{
+    struct mr_json *all = results(s);
+    struct mr_markup text = {0};
+    int status = write_json(s->dir, "results.json", all) || study_render(s->dir, all);
+    if (!status && !out->quiet && !mr_report_summary(all, &text, NULL))
+        printf("\n%sReport: %s/report.html\n", text.data, s->dir);
+    mr_markup_fini(&text);
+    if (out->fd >= 0) {
+        struct mr_json *list = mr_json_copy(mr_json_at(all, "results"));
+        if (output_json(out, s->o, s->data_path, list))
+            status = 1;
+    }
+    mr_json_free(all);
+    return status;
+}
+
+static int run(struct session *s, struct output *out)
+{
+    struct mr_error err = {0};
+    struct mr_study_opts o = {
+        .data = s->data,
+        .data_path = s->data_path,
+        .scratch = s->scratch,
+        .full = is_full(s),
+        .runs = s->o->study_runs ? s->o->study_runs
+                : is_full(s)     ? 6
+                                 : 3,
+        .seed = s->o->seed,
+        .only = s->o->only ? s->only : NULL,
+        .earlier = on_earlier,
+        .finished = on_finished,
+        .progress = on_progress,
+        .should_stop = terminal_interrupted,
+        .ctx = s,
+    };
+    if (!is_agreed(s, mr_study_estimate(&o)))
+        return 1;
+    if (!out->quiet)
+        printf("%s: %llu images; about %.0f minutes; results in %s\n", s->data_path,
+               (unsigned long long)mr_dataset_size(s->data), mr_study_estimate(&o) / 60, s->dir);
+    fflush(stdout);
+    int r = mr_study_run(&o, &err);
+    progress_clear();
+    if (r && r != -ECANCELED)
+        fprintf(stderr, "millrace study: %s\n", err.text);
+    int status = conclude(s, out);
+    return r == -ECANCELED ? 130 : r ? 1 : status;
+}
+
+int command_study(const struct options *o)
+{
+    struct session s = {.o = o, .dir = o->out ? o->out : "millrace-study"};
+    struct output out = {.fd = -1};
+    int status = parse_only(&s);
+    if (!status)
+        status = make_out(&s);
+    if (!status)
+        status = output_open(o, &out);
+    if (!status)
+        status = open_data(&s);
+    if (!status)
+        status = make_scratch(&s);
+    if (!status) {
+        load_earlier(&s);
+        status = run(&s, &out);
+    }
+    if (s.scratch[0])
+        study_remove(s.scratch);
+    for (unsigned i = 0; i < MAX_ONLY; i++)
+        mr_json_free(s.done[i]);
+    mr_dataset_unref(s.data);
+    free(s.only_text);
+    return status;
+}
