@@ -50,6 +50,7 @@ static void *touched(size_t bytes)
         perror("mmap");
         exit(1);
     }
+    madvise(p, bytes, MADV_HUGEPAGE); /* as the library's own buffers: pinning pages costs */
     memset(p, 1, bytes);
     return p;
 }
