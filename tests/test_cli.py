@@ -145,7 +145,7 @@ class Completion(CliCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
 
     def test_commands(self):
-        self.assertEqual(self.complete("millrace", "b"), ["bench"])
+        self.assertEqual(self.complete("millrace", "be"), ["bench"])
         self.assertEqual(set(self.complete("millrace", "")), {*COMMANDS, "--help", "--version"})
 
     def test_options_are_those_of_the_help(self):
