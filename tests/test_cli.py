@@ -11,7 +11,7 @@ import subprocess
 from system_kit import (MILLRACE, TIMEOUT_S, OnTerminal, TempDirCase, engines, is_root, main,
                         make_files, needs, results, run, text)
 
-COMMANDS = ["bench", "evict", "generate", "inspect", "watch"]
+COMMANDS = ["baseline", "bench", "evict", "generate", "inspect", "watch"]
 NUMBER = (int, float)
 MAYBE_INT = (int, type(None))
 LATENCY = {"p50": NUMBER, "p99": NUMBER, "p999": NUMBER}
