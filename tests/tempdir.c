@@ -2,6 +2,7 @@
  * system that matters to page-cache tests, so tests run there and use "." as a parent. */
 #include "tempdir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -111,4 +112,15 @@ int as_stranger(int (*check)(void *arg), void *arg)
     while (waitpid(child, &status, 0) < 0)
         assert_int_equal(errno, EINTR);
     return status;
+}
+
+unsigned tempdir_count(const char *path)
+{
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 2; /* without . and .. */
 }

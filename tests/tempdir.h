@@ -28,6 +28,9 @@ const char *tempdir_text(struct tempdir *t, const char *name, const char *text);
 /* Make a folder and those it stands in. */
 const char *tempdir_mkdir(struct tempdir *t, const char *name);
 
+/* How many entries a folder has. */
+unsigned tempdir_count(const char *path);
+
 /* Run `check(arg)` as a user who owns nothing here: at once when we are no root, else in a child
  * process with another user id.  0 when it returned 0. */
 int as_stranger(int (*check)(void *arg), void *arg);

@@ -5,23 +5,11 @@
 #include "faults.h"
 #include "unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static unsigned n_entries(const char *path)
-{
-    unsigned n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n - 2;
-}
 
 static int stop_in_pattern(void *ctx, const struct mr_baseline_progress *now)
 {
@@ -54,7 +42,7 @@ static void every_call_may_fail_once(void **state)
         if (faults_live() != before)
             fail_msg("call %llu leaves %lld things behind (%s)", (unsigned long long)at,
                      (long long)(faults_live() - before), err.text);
-        if (n_entries(t->path))
+        if (tempdir_count(t->path))
             fail_msg("call %llu leaves files behind (%s)", (unsigned long long)at, err.text);
         assert_in_range(at, 1, 5000);
     }
@@ -81,7 +69,7 @@ static void being_stopped_leaves_nothing_behind(void **state)
                 assert_int_equal(b->result[i].n_runs, i < p);
             }
             mr_baseline_fini(b);
-            assert_int_equal(n_entries(t->path), 0);
+            assert_int_equal(tempdir_count(t->path), 0);
         }
     }
     free(b);

@@ -3,7 +3,6 @@
 
 #include "unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,17 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static unsigned n_entries(const char *path)
-{
-    unsigned n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n - 2;
-}
 
 static void touch_in(struct mr_scratch *s, const char *name)
 {
@@ -43,16 +31,16 @@ static void everything_goes_when_it_is_closed(void **state)
 {
     struct tempdir *t = *state;
     struct mr_scratch *s = opened(t->path);
-    assert_int_equal(n_entries(t->path), 1);
+    assert_int_equal(tempdir_count(t->path), 1);
     assert_int_equal(mr_scratch_n_stale(s), 0);
     touch_in(s, "a");
     touch_in(s, "b");
-    assert_int_equal(n_entries(mr_scratch_path(s)), 2);
+    assert_int_equal(tempdir_count(mr_scratch_path(s)), 2);
     assert_int_equal(mr_scratch_clear(s), 0);
-    assert_int_equal(n_entries(mr_scratch_path(s)), 0);
+    assert_int_equal(tempdir_count(mr_scratch_path(s)), 0);
     touch_in(s, "c");
     mr_scratch_close(s);
-    assert_int_equal(n_entries(t->path), 0);
+    assert_int_equal(tempdir_count(t->path), 0);
     mr_scratch_close(NULL);
 }
 
@@ -63,7 +51,7 @@ static void a_file_without_a_name_is_not_there(void **state)
     char back[3];
     int fd = mr_scratch_unnamed(s, NULL), other = mr_scratch_unnamed(s, NULL);
     assert_true(fd >= 0 && other >= 0);
-    assert_int_equal(n_entries(mr_scratch_path(s)), 0);
+    assert_int_equal(tempdir_count(mr_scratch_path(s)), 0);
     assert_int_equal(pwrite(fd, "abc", 3, 0), 3);
     assert_int_equal(pread(fd, back, 3, 0), 3);
     assert_int_equal(pread(other, back, 3, 0), 0);
@@ -93,12 +81,12 @@ static void what_a_killed_process_left_is_removed(void **state)
 {
     struct tempdir *t = *state;
     leave_one(t->path);
-    assert_int_equal(n_entries(t->path), 1);
+    assert_int_equal(tempdir_count(t->path), 1);
     struct mr_scratch *s = opened(t->path);
     assert_int_equal(mr_scratch_n_stale(s), 1);
-    assert_int_equal(n_entries(t->path), 1);
+    assert_int_equal(tempdir_count(t->path), 1);
     mr_scratch_close(s);
-    assert_int_equal(n_entries(t->path), 0);
+    assert_int_equal(tempdir_count(t->path), 0);
 }
 
 static void a_folder_in_use_and_things_of_others_stay(void **state)
@@ -106,17 +94,17 @@ static void a_folder_in_use_and_things_of_others_stay(void **state)
     struct tempdir *t = *state;
     struct mr_scratch *a = opened(t->path), *b = opened(t->path);
     assert_int_equal(mr_scratch_n_stale(b), 0);
-    assert_int_equal(n_entries(t->path), 2);
+    assert_int_equal(tempdir_count(t->path), 2);
     /* Our name, but it holds a folder: we never make one. */
     tempdir_mkdir(t, ".millrace-scratch-abcdef/folder");
     tempdir_text(t, ".millrace-scratch-a-file", "x");
     struct mr_scratch *c = opened(t->path);
     assert_int_equal(mr_scratch_n_stale(c), 0);
-    assert_int_equal(n_entries(t->path), 5);
+    assert_int_equal(tempdir_count(t->path), 5);
     mr_scratch_close(b);
     mr_scratch_close(a);
     mr_scratch_close(c);
-    assert_int_equal(n_entries(t->path), 2);
+    assert_int_equal(tempdir_count(t->path), 2);
 }
 
 static void assert_refused(const char *dir, int code, const char *words)
