@@ -47,11 +47,10 @@ static int step(struct mr_accelerator *a, struct mr_batch *const *batches, unsig
     in.step = number;
     uint64_t start = mr_clock_ns();
     int r = mr_net_forward(c->net, &in, &result, err);
-    if (r == -EDOM) /* the caller stops, with the step's number */
-        r = 0;
+    if (r) /* also a loss that is no number: nothing is changed by such a step */
+        return r;
     uint64_t forward = mr_clock_ns();
-    if (!r)
-        r = mr_net_backward(c->net);
+    r = mr_net_backward(c->net);
     uint64_t backward = mr_clock_ns();
     if (!r)
         r = mr_net_update(c->net, &adam);
