@@ -155,11 +155,13 @@ class Results(TrainCase):
 
 class Usage(TrainCase):
     def test_wrong_devices_get_the_list_of_names(self):
-        for name in ("gpu", "", "emulated", "emulated:-1", "emulated:0x10", "emulated:resnet50",
+        for name in ("gpu", "emulated", "emulated:-1", "emulated:0x10", "emulated:resnet50",
                      "emulated:resnet50-a100x0", "x" * 2000, "%s%n"):
             self.assert_refused("--device", "cpu", "emulated:SECONDS", "resnet50-v100",
                                 "resnet50-a100", "resnet50-h100",
                                 args=("--data", self.data, "--device", name))
+        self.assert_refused("--device", "emulated:SECONDS",
+                            args=("--data", self.data, "--device", ""))
 
     def test_until_needs_eval_and_a_share(self):
         base = ("--data", self.data)
