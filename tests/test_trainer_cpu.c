@@ -60,7 +60,7 @@ static void a_learning_rate_that_explodes_stops_with_the_step(void **state)
     struct mr_train_opts o = on_cpu(d);
     o.steps = 50;
     o.learning_rate = 1e30;
-    train_set_fails(&o, -EDOM, "step 2", 1);
+    train_set_fails(&o, -EDOM, "not a number any more at step 2", 2);
     mr_dataset_unref(d);
 }
 
