@@ -8,8 +8,7 @@
 #include "output.h"
 #include "terminal.h"
 #include "tracing.h"
-#include "trainer.h"
-#include "verdict.h"
+#include "train_verdict.h"
 
 #include <millrace/store.h>
 
@@ -218,30 +217,6 @@ static int prepare_cache(struct job *j, const char **cold)
     return r ? 1 : 0;
 }
 
-static void judge(const struct job *j, const struct mr_train_result *r, struct mr_verdict *out)
-{
-    const struct mr_pipeline_stats *s = &r->stats;
-    int uring = j->t.pipe.engine == MR_ENGINE_URING;
-    struct mr_verdict_input in = {
-        .seconds = r->seconds - r->first_fill_s,
-        .input_wait_s = r->input_wait_s - r->first_fill_s,
-        .steps = r->steps,
-        .samples = s->samples,
-        .bytes = s->delivered_bytes,
-        .workers = r->cores.map_workers,
-        .cores = r->cores.n,
-        .prefetch = j->t.pipe.prefetch == MR_NONE ? 0 : j->t.pipe.prefetch,
-        .depth = uring ? j->t.pipe.io_depth : r->cores.map_workers,
-        .read_s = s->read_s,
-        .map_s = s->decode_s + s->resize_s,
-        .reads_hold_workers = !uring,
-    };
-    if (j->storage && s->samples)
-        in.ceiling_bytes_per_s = mr_verdict_ceiling(
-            mr_device_profile_of(j->storage), (double)s->delivered_bytes / (double)s->samples);
-    mr_verdict_judge(&in, out);
-}
-
 static void print_heading(const struct job *j)
 {
     if (j->storage)
@@ -324,7 +299,7 @@ static void print_result(const struct job *j, const struct mr_train_result *r,
 static int report(struct job *j, const struct mr_train_result *r, const char *cold)
 {
     struct mr_verdict verdict;
-    judge(j, r, &verdict);
+    mr_train_judge(&j->t, r, &verdict);
     if (!j->out.quiet)
         print_result(j, r, &verdict);
     struct mr_json *results = mr_json_array(), *one = mr_train_result_json(&j->t, r);

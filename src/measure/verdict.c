@@ -1,22 +1,28 @@
 /* verdict.c - see verdict.h.
  *
- * While training waits for input, the workers are the witnesses.  Their time divides into
+ * While training waits for input, the workers are the witnesses.  Batches are made all the time
+ * when there is prefetch, and only while training waits without.  In that time
  *
- *     reading | mapping | idle          together: workers x seconds during which batches were made
+ *     device    what was delivered, of what the storage can deliver of such files
+ *     mapping   CPU work on samples, of the workers that have a core
+ *     reading   reads that were under way, of those that could be
  *
- * Batches are made all the time when there is prefetch, and only while training waits without.
- *   - Mostly mapping: the CPU is the limit, more of it or less work per sample would help.
- *   - Mostly reading: the storage is the limit if it delivers about what it can (its ceiling for
- *     files of this size), else there are too few reads under way.  Where the ceiling is not
- *     known, many reads under way speak for the storage and few for the depth.
- *   - Mostly idle: nothing is slow but the passing on: no prefetch, so that training and input
- *     take turns, or too few batches for workers to work on.
- * With io_uring a read does not hold its worker, so a worker that is not mapping has no
- * reads to process: whether it waits for them or for room shows in how long reads take. */
+ * each lie between 0 and 1, and the limit is the one that is used up:
+ *   - device near 1 and not below mapping: more reads or more CPU would not help.
+ *   - Mapping takes most of the workers' time: the CPU.
+ *   - Reading does, and the storage is not used up: there are too few reads under way.  Where the
+ *     storage's ceiling is not known, many reads under way speak for the storage.
+ *   - None is: nothing is slow but the passing on.  Either training and input take turns because
+ *     there is no prefetch, or the batches under way have room for fewer samples than there are
+ *     workers or reads.
+ * A worker of the threads engine waits for its read, so reading and mapping share its time.  With
+ * io_uring it does not, and a read that has arrived waits for a worker that is mapping: long reads
+ * say something only where workers are idle. */
 #include "verdict.h"
 
 #include "device_profile.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,31 +46,40 @@ double mr_verdict_ceiling(const struct mr_device_profile *p, double file_bytes)
     return files_per_s * file_bytes;
 }
 
-/* Shares of the workers' time. */
 struct witness {
-    double reading, mapping;
-    double rate; /* bytes/s while batches were made */
-    double made_s;
+    double made_s;                   /* during which batches were made */
+    double rate;                     /* bytes/s then */
+    double device, mapping, reading; /* 0 .. 1; device 0 = not known */
+    double busy;                     /* workers that had something to do, 0 .. 1 */
+    unsigned room;                   /* samples of the batches that can be filled at once */
+    unsigned depth;                  /* reads that can be under way, given that room */
 };
+
+static double share(double part, double of)
+{
+    return of > 0 ? fmin(part / of, 1) : 0;
+}
+
+static unsigned less(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
 
 static struct witness question(const struct mr_verdict_input *in)
 {
-    struct witness w = {.made_s = in->prefetch ? in->seconds : in->input_wait_s};
-    double time = w.made_s * (in->workers ? in->workers : 1);
-    double depth = in->depth ? in->depth : 1;
-    if (time <= 0)
-        return w;
-    w.mapping = in->map_s / time;
-    w.reading = in->reads_hold_workers ? in->read_s / time : in->read_s / (w.made_s * depth);
-    w.rate = (double)in->bytes / w.made_s;
+    struct witness w = {.made_s = (in->prefetch ? in->seconds : in->input_wait_s)};
+    unsigned workers = in->workers ? in->workers : 1, cores = in->cores ? in->cores : 1;
+    w.made_s += in->first_fill_s;
+    w.room = in->batch ? in->batch * (in->prefetch + 1) : UINT_MAX;
+    w.depth = less(in->depth ? in->depth : 1, w.room);
+    w.rate = w.made_s > 0 ? (double)in->bytes / w.made_s : 0;
+    w.device = in->ceiling_bytes_per_s > 0 ? share(w.rate, in->ceiling_bytes_per_s) : 0;
+    workers = less(workers, w.room);
+    w.mapping = share(in->map_s, w.made_s * less(workers, cores));
+    w.reading = share(in->read_s, w.made_s * w.depth);
+    w.busy = in->reads_hold_workers ? share(in->read_s + in->map_s, w.made_s * workers)
+                                    : fmax(w.mapping, w.reading);
     return w;
-}
-
-static int storage_is_busy(const struct mr_verdict_input *in, const struct witness *w)
-{
-    if (in->ceiling_bytes_per_s > 0)
-        return w->rate >= SATURATED * in->ceiling_bytes_per_s;
-    return in->depth >= MANY_READS;
 }
 
 /* With prefetch, would input keep up?  Making a batch takes less time than training on it. */
@@ -73,20 +88,25 @@ static int turns_are_taken(const struct mr_verdict_input *in)
     return !in->prefetch && in->input_wait_s <= in->seconds - in->input_wait_s;
 }
 
+static int cpu_is_short(const struct mr_verdict_input *in, const struct witness *w)
+{
+    return in->reads_hold_workers ? in->map_s >= in->read_s : w->mapping >= MOSTLY;
+}
+
 static enum mr_limit find_limit(const struct mr_verdict_input *in, const struct witness *w)
 {
     if (turns_are_taken(in))
         return MR_LIMIT_HAND_OVER;
-    double reading = w->reading, mapping = w->mapping;
-    if (!in->reads_hold_workers && reading + mapping > 1)
-        reading = 1 - mapping > 0 ? 1 - mapping : 0;
-    if (mapping >= MOSTLY || (mapping > reading && reading + mapping >= MOSTLY))
-        return MR_LIMIT_DECODE;
-    if (reading >= MOSTLY || reading + mapping >= MOSTLY)
-        return storage_is_busy(in, w) ? MR_LIMIT_DEVICE : MR_LIMIT_READ_DEPTH;
-    if (in->ceiling_bytes_per_s > 0 && storage_is_busy(in, w))
+    if (w->device >= SATURATED && w->device >= w->mapping)
         return MR_LIMIT_DEVICE;
-    return MR_LIMIT_HAND_OVER;
+    if (w->busy < MOSTLY)
+        return MR_LIMIT_HAND_OVER;
+    if (cpu_is_short(in, w))
+        return w->room < less(in->workers, in->cores) ? MR_LIMIT_HAND_OVER : MR_LIMIT_DECODE;
+    if (w->room < in->depth)
+        return MR_LIMIT_HAND_OVER;
+    return in->ceiling_bytes_per_s > 0 || w->depth < MANY_READS ? MR_LIMIT_READ_DEPTH
+                                                                : MR_LIMIT_DEVICE;
 }
 
 static void say(struct mr_verdict *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -102,17 +122,17 @@ static void say(struct mr_verdict *out, const char *fmt, ...)
 static void put_into_words(const struct mr_verdict_input *in, const struct witness *w,
                            struct mr_verdict *out)
 {
-    double share = 100 * out->wait_share, mb = w->rate / 1e6;
+    double percent = 100 * out->wait_share, mb = w->rate / 1e6;
     double ceiling = in->ceiling_bytes_per_s / 1e6;
     switch (out->limit) {
     case MR_LIMIT_NONE:
-        say(out, "Input is not the limit: training waits for it %.1f%% of the time.", share);
+        say(out, "Input is not the limit: training waits for it %.1f%% of the time.", percent);
         break;
     case MR_LIMIT_DECODE:
         say(out,
             "Training waits for input %.1f%% of the time. The limit is the CPU time of decoding: "
             "%u worker%s on %u core%s spend%s %.0f%% of the time on it, %.2f ms a sample. %s",
-            share, in->workers, in->workers == 1 ? "" : "s", in->cores, in->cores == 1 ? "" : "s",
+            percent, in->workers, in->workers == 1 ? "" : "s", in->cores, in->cores == 1 ? "" : "s",
             in->workers == 1 ? "s" : "", 100 * w->mapping,
             in->samples ? 1e3 * in->map_s / (double)in->samples : 0,
             in->workers < in->cores ? "More --threads would help."
@@ -124,19 +144,19 @@ static void put_into_words(const struct mr_verdict_input *in, const struct witne
                 "Training waits for input %.1f%% of the time. The limit is the storage: it "
                 "delivers %.0f of the %.0f MB/s that it can with such files. Faster storage or "
                 "smaller files would help, more threads would not.",
-                share, mb, ceiling);
+                percent, mb, ceiling);
         else
             say(out,
                 "Training waits for input %.1f%% of the time. The limit seems to be the storage: "
                 "%u reads under way yield %.0f MB/s. 'millrace baseline' tells what it can.",
-                share, in->depth, mb);
+                percent, in->depth, mb);
         break;
     case MR_LIMIT_READ_DEPTH:
         say(out,
             "Training waits for input %.1f%% of the time. The limit is the number of reads under "
             "way: with %u at once, %.1f ms each, the storage delivers %.0f MB/s%s. More "
             "--threads, or --engine uring with a larger --io-depth, would help.",
-            share, in->depth, in->samples ? 1e3 * in->read_s / (double)in->samples : 0, mb,
+            percent, in->depth, in->samples ? 1e3 * in->read_s / (double)in->samples : 0, mb,
             ceiling > 0 && mb < 0.9 * ceiling ? ", less than it could" : "");
         break;
     case MR_LIMIT_HAND_OVER:
@@ -145,13 +165,19 @@ static void put_into_words(const struct mr_verdict_input *in, const struct witne
                 "Training waits for input %.1f%% of the time because they take turns: a batch is "
                 "begun only when the one before it has been trained on. --prefetch 1 would hide "
                 "all of it.",
-                share);
+                percent);
+        else if (w->room < in->depth)
+            say(out,
+                "Training waits for input %.1f%% of the time. The batches under way have room for "
+                "%u samples, so that %u workers or reads at once cannot all be used. A larger "
+                "--prefetch or --batch would help.",
+                percent, w->room, in->depth);
         else
             say(out,
                 "Training waits for input %.1f%% of the time, but neither storage nor CPU is busy: "
-                "workers read %.0f%% and decode %.0f%% of the time. A larger --prefetch or --batch "
-                "would help.",
-                share, 100 * w->reading, 100 * w->mapping);
+                "%.0f%% of the reads that can be under way are, and decoding takes %.0f%% of the "
+                "workers' time. A larger --prefetch or --batch would help.",
+                percent, 100 * w->reading, 100 * w->mapping);
         break;
     }
 }

@@ -24,8 +24,10 @@ enum mr_input_wait { /* TensorFlow's profiler: below 5% of the step time, up to 
 struct mr_verdict_input {
     double seconds;      /* of the run, the first fill left out */
     double input_wait_s; /* of these */
+    double first_fill_s; /* before them: the wait for the very first batch */
     uint64_t steps, samples, bytes;
     unsigned workers, cores;
+    unsigned batch;             /* samples */
     unsigned prefetch;          /* batches; 0 = none */
     unsigned depth;             /* reads that can be under way at once: workers, or the I/O depth */
     double read_s;              /* open to close, summed over samples */

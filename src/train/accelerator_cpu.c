@@ -8,6 +8,7 @@
 #include "state_list.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct on_cpu {
@@ -46,12 +47,17 @@ static int step(struct mr_accelerator *a, struct mr_batch *const *batches, unsig
     input_of(c, batches[0], &in);
     in.step = number;
     uint64_t start = mr_clock_ns();
-    int r = mr_net_forward(c->net, &in, &result, err);
-    if (r == -EDOM) /* the caller stops, with the step's number */
-        r = 0;
+    struct mr_error why = {0};
+    int r = mr_net_forward(c->net, &in, &result, &why);
     uint64_t forward = mr_clock_ns();
-    if (!r)
-        r = mr_net_backward(c->net);
+    if (r == -EDOM) { /* nothing is changed by such a step; the caller sees the loss and stops */
+        *out =
+            (struct mr_step_outcome){.loss = NAN, .n_images = in.n, .forward_ns = forward - start};
+        return 0;
+    }
+    if (r)
+        return mr_fail(err, r, "training step %llu: %s", (unsigned long long)number, why.text);
+    r = mr_net_backward(c->net);
     uint64_t backward = mr_clock_ns();
     if (!r)
         r = mr_net_update(c->net, &adam);

@@ -34,7 +34,7 @@ static int refuse(const char *text, struct mr_error *err)
     }
     return mr_fail(
         err, -EINVAL,
-        "device '%s' is not known: cpu, emulated:SECONDS, emulated:SECONDS+PER_IMAGE, or "
+        "device '%.60s' is not known: cpu, emulated:SECONDS, emulated:SECONDS+PER_IMAGE, or "
         "emulated:NAME or emulated:NAMExN with NAME one of %s",
         text, names);
 }
@@ -43,7 +43,7 @@ static int refuse(const char *text, struct mr_error *err)
 static int seconds(const char *text, double *out, const char **end)
 {
     char *stop;
-    if (*text < '0' || *text > '9')
+    if (*text < '0' || *text > '9' || text[1] == 'x' || text[1] == 'X') /* no hexadecimal */
         return -1;
     double v = strtod(text, &stop);
     if (stop == text || !isfinite(v) || v > LONGEST_S)
