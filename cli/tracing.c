@@ -40,7 +40,7 @@ static void on_sample(void *ctx, const struct mr_system_sample *s)
         if (s->disks[i].used && s->disks[i].present && !s->disks[i].partition)
             draw_disk(&s->disks[i], seconds, s->at_ns);
     if (s->known & MR_KNOWN_CPU) {
-        mr_system_rates_of(s, &s->last, seconds, &rates);
+        mr_system_rates_of(s, &s->last, s->known, seconds, &rates);
         mr_trace_counter("CPU busy %", 100 - rates.cpu_idle - rates.cpu_iowait, s->at_ns);
     }
 }

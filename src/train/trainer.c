@@ -343,7 +343,9 @@ static int one_step(struct trainer *t)
     double fed = now_s();
     uint64_t number = t->first + t->out->steps + 1;
     uint64_t traced = mr_trace_now();
-    mr_trace_context(t->batch[0] ? (uint32_t)t->batch[0]->epoch : 0, (uint32_t)number);
+    /* Batch k is trained on in the step that bears its number in the trace. */
+    mr_trace_context((uint32_t)t->batch[0]->epoch,
+                     (uint32_t)(t->pipe ? t->batch[0]->number : number - 1));
     atomic_store(&t->stall_ns, 0);
     r = mr_accelerator_step(t->accelerator, t->batch, t->n_batches, number, &hooks, &outcome,
                             t->err);
