@@ -27,7 +27,8 @@ struct mr_baseline {
     struct mr_jpeg_scan scan;
     struct mr_jpeg_header header;
     const struct mr_jpeg_kernels *kernels;
-    struct mr_buffer memory; /* that this lies in: vectors want it aligned */
+    uint8_t *rows[MR_JPEG_COMPONENTS]; /* of each plane, the first of the row of MCUs */
+    struct mr_buffer memory;           /* that this lies in: vectors want it aligned */
 };
 
 int mr_baseline_new(const struct mr_kernels *kernels, struct mr_baseline **out)
@@ -87,8 +88,8 @@ static void describe_planes(const struct mr_jpeg_header *h, struct mr_picture *p
     }
 }
 
-/* The inverse transforms of one group of MCUs, the first of which is number `mcu` of row `row`. */
-static void transform_group(struct mr_baseline *b, struct mr_resizer *r, uint32_t mcu, uint32_t row)
+/* The inverse transforms of one group of MCUs, the first of which is number `mcu` of its row. */
+static void transform_group(struct mr_baseline *b, const struct mr_resizer *r, uint32_t mcu)
 {
     const struct mr_jpeg_header *h = &b->header;
     for (unsigned i = 0; i < h->n_components; i++) {
@@ -96,7 +97,7 @@ static void transform_group(struct mr_baseline *b, struct mr_resizer *r, uint32_
         const struct mr_resizer_plane *p = &r->planes[i];
         unsigned unit = b->scan.first_unit[i];
         for (uint32_t v = 0; v < c->v; v++) {
-            uint8_t *out = mr_resizer_row(r, i, (row * c->v + v) * 8);
+            uint8_t *out = b->rows[i] + v * 8 * p->stride;
             for (uint32_t k = 0; k < c->h; k++, unit++) {
                 uint32_t x = mcu * c->h * 8 + k * 32;
                 if (x < p->across->end && x + 32 > p->across->first)
@@ -114,13 +115,15 @@ static void transform_group(struct mr_baseline *b, struct mr_resizer *r, uint32_
 static int run_row(struct mr_baseline *b, struct mr_resizer *r, uint32_t row)
 {
     int wanted = mr_resizer_wants_stripe(r);
+    for (unsigned i = 0; i < r->n_planes; i++)
+        b->rows[i] = mr_resizer_row(r, i, row * b->header.component[i].v * 8);
     uint32_t n_mcus = b->header.n_mcus;
     for (uint32_t mcu = 0; mcu < n_mcus; mcu += MR_JPEG_GROUP) {
         uint32_t n = n_mcus - mcu < MR_JPEG_GROUP ? n_mcus - mcu : MR_JPEG_GROUP;
         if (mr_jpeg_scan_group(&b->scan, n))
             return MR_JPEG_ODD;
         if (wanted)
-            transform_group(b, r, mcu, row);
+            transform_group(b, r, mcu);
         else
             mr_jpeg_scan_drop(&b->scan);
     }

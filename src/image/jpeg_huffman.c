@@ -8,7 +8,7 @@
  * An AC symbol is a run of zeros and the number of bits of the value behind it, and short codes
  * often leave room in the 11 bits for the value as well.  Then the entry holds the finished
  * coefficient.  If even the next symbol fits, a second walk adds it: the entry for the bits that
- * are left after the first symbol is entry (i << bits), whose last bits are zeros and not the
+ * are left after the first symbol of entry i is (i << bits), whose last bits are zeros and not the
  * file's; it is right for i if it uses none of these.
  *
  * Photographs carry tables of their own, so a table is built for nearly every image; it is kept in
@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define N_ENTRIES (1u << MR_AC_BITS)
+#define MAX_SIZE  6 /* bits of a value that fits into an entry */
 
 static int is_same(const struct mr_jpeg_codes *c, const struct mr_jpeg_huffman *h)
 {
@@ -57,69 +58,82 @@ int mr_jpeg_long_code(const struct mr_jpeg_codes *c, uint32_t next, unsigned see
     return c->symbols[((int32_t)(next >> (16 - bits)) + c->offset[bits]) & 255];
 }
 
-static uint64_t entry(unsigned bits, unsigned bits_1, unsigned advance_1, unsigned advance,
-                      int value_1, int value_2)
+static uint32_t entry(unsigned bits, unsigned advance_1, unsigned advance, int value)
 {
-    return bits | (uint64_t)advance_1 << 8 | (uint64_t)(uint16_t)value_1 << 16 |
-           (uint64_t)(uint16_t)value_2 << 32 | (uint64_t)bits_1 << 48 | (uint64_t)advance << 56;
+    uint32_t v = (uint32_t)value & 127;
+    return bits | advance_1 << MR_AC_FIRST_AT | advance << MR_AC_ADVANCE_AT |
+           v << MR_AC_VALUE_1_AT | v << MR_AC_VALUE_2_AT;
 }
 
-static uint64_t *fill(uint64_t *at, uint64_t e, unsigned n)
+static uint32_t slow_entry(unsigned code_bits, unsigned symbol)
+{
+    return code_bits << MR_AC_FIRST_AT | symbol << MR_AC_VALUE_1_AT;
+}
+
+static unsigned fill(uint32_t *at, uint32_t e, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         at[i] = e;
-    return at + n;
+    return n;
 }
 
-/* The entries of a symbol whose code has `bits` bits; the address after them. */
-static uint64_t *fill_symbol(uint64_t *at, unsigned symbol, unsigned bits)
+/* The entries of a symbol whose code has `bits` bits; how many there are. */
+static unsigned fill_symbol(uint32_t *at, unsigned symbol, unsigned bits)
 {
     unsigned run = symbol >> 4, size = symbol & 15, room = MR_AC_BITS - bits;
-    if (!size) { /* fifteen zeros and one more, or, as libjpeg has it, any other run: the end */
-        unsigned advance = run == 15 ? 16 : MR_AC_END;
-        return fill(at, entry(bits, bits, advance, advance, 0, 0), 1u << room);
-    }
-    if (size > room)
-        return fill(at, entry(0, bits, 0, 0, 0, (int)symbol), 1u << room);
+    if (!size && run == 15)
+        return fill(at, entry(bits, 16, 16, 0), 1u << room);
+    if (!size) /* as libjpeg has it, whatever the run */
+        return fill(at, entry(bits, 31, MR_AC_END, 0), 1u << room);
+    if (size > room || size > MAX_SIZE)
+        return fill(at, slow_entry(bits, symbol), 1u << room);
     int half = 1 << (size - 1);
-    for (int v = 0; v < 2 * half; v++) { /* values without their leading 1 are negative */
-        int value = v < half ? v - 2 * half + 1 : v;
-        at = fill(at, entry(bits + size, bits + size, run + 1, run + 1, value, value),
-                  1u << (room - size));
+    for (int i = 0; i < 1 << room; i++) { /* values without their leading 1 are negative */
+        int v = i >> (room - size);
+        at[i] = entry(bits + size, run + 1, run + 1, v < half ? v - 2 * half + 1 : v);
     }
-    return at;
+    return 1u << room;
 }
 
-static void fill_single(struct mr_jpeg_ac_table *t)
+/* Add to n entries, of one symbol with its value, the symbol that follows, where that fits. */
+static void add_second(const uint32_t *single, uint32_t *lookup, unsigned at, unsigned n)
 {
-    uint64_t *at = t->lookup;
-    const uint8_t *symbol = t->codes.symbols;
+    const uint32_t advance_field = 127u << MR_AC_ADVANCE_AT;
+    const uint32_t last_value = 127u << MR_AC_VALUE_2_AT;
+    unsigned bits = single[at] & 63;
+    if (!bits || (single[at] & advance_field) >= (uint32_t)MR_AC_END << MR_AC_ADVANCE_AT)
+        bits = MR_AC_BITS;
+    if (bits + 1 >= MR_AC_BITS) {
+        memcpy(lookup + at, single + at, n * sizeof *lookup);
+        return;
+    }
+    for (unsigned i = at; i < at + n; i++) {
+        uint32_t e = single[i], next = single[(i << bits) & (N_ENTRIES - 1)];
+        unsigned more = (next & 63) - 1; /* bits, less one; very many when there are none */
+        uint32_t both = (e & ~last_value) + 1 + more + (next & advance_field) + (next & last_value);
+        lookup[i] = more < MR_AC_BITS - bits ? both : e;
+    }
+}
+
+/* All entries, of pairs or only of single symbols. */
+static void fill_lookup(const struct mr_jpeg_codes *c, uint32_t *lookup, int pairs)
+{
+    uint32_t memory[N_ENTRIES], *single = pairs ? memory : lookup;
+    uint16_t n_entries[256];
+    unsigned at = 0, n = 0;
     for (unsigned bits = 1; bits <= MR_AC_BITS; bits++)
-        for (unsigned i = 0; i < t->codes.counts[bits - 1]; i++)
-            at = fill_symbol(at, *symbol++, bits);
-    fill(at, entry(0, 0, 0, 0, 0, 0), N_ENTRIES - (unsigned)(at - t->lookup));
-}
-
-static unsigned field(uint64_t e, unsigned shift)
-{
-    return (unsigned)(e >> shift) & 255;
-}
-
-/* Entry (i << bits) mod 2048 is read when it is still single or already a pair; `bits 1`,
- * `advance 1` and `value 1` are those of its first symbol in either case. */
-static void add_second(struct mr_jpeg_ac_table *t)
-{
-    for (unsigned i = 0; i < N_ENTRIES; i++) {
-        uint64_t e = t->lookup[i];
-        unsigned bits = field(e, 0), advance = field(e, 8);
-        if (!bits || advance == MR_AC_END)
-            continue;
-        uint64_t next = t->lookup[(i << bits) & (N_ENTRIES - 1)];
-        unsigned more = field(next, 48);
-        if (!field(next, 0) || bits + more > MR_AC_BITS)
-            continue;
-        t->lookup[i] = entry(bits + more, bits, advance, advance + field(next, 8),
-                             (int)(e >> 16 & 0xffff), (int)(next >> 16 & 0xffff));
+        for (unsigned i = 0; i < c->counts[bits - 1]; i++, n++) {
+            n_entries[n] = (uint16_t)fill_symbol(single + at, c->symbols[n], bits);
+            at += n_entries[n];
+        }
+    fill(single + at, slow_entry(0, 0), N_ENTRIES - at);
+    if (!pairs)
+        return;
+    memcpy(lookup + at, single + at, (N_ENTRIES - at) * sizeof *lookup);
+    at = 0;
+    for (unsigned i = 0; i < n; i++) {
+        add_second(single, lookup, at, n_entries[i]);
+        at += n_entries[i];
     }
 }
 
@@ -129,9 +143,7 @@ int mr_jpeg_ac_build(struct mr_jpeg_ac_table *t, const struct mr_jpeg_huffman *h
         return 1;
     if (!assign_codes(&t->codes, h))
         return 0;
-    fill_single(t);
-    if (pairs)
-        add_second(t);
+    fill_lookup(&t->codes, t->lookup, pairs);
     t->paired = pairs;
     t->codes.valid = 1;
     return 1;

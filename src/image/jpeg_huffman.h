@@ -21,24 +21,30 @@ struct mr_jpeg_codes {
 
 /* lookup[next 11 bits]:
  *
- *     63      56 55      48 47          32 31          16 15       8 7        0
- *    +----------+----------+--------------+--------------+----------+----------+
- *    | advance  | bits 1   | value 2      | value 1      | advance 1| bits     |
- *    +----------+----------+--------------+--------------+----------+----------+
+ *     31       25 24       18 17       11 10        6 5         0
+ *    +-----------+-----------+-----------+-----------+-----------+
+ *    | value 2   | value 1   | advance   | advance 1 | bits      |
+ *    +-----------+-----------+-----------+-----------+-----------+
  *
  * The first symbol lies `advance 1` further in the zigzag than the last coefficient and has value
- * 1; the second lies `advance` further and has value 2; both together take `bits`, the first alone
- * `bits 1`.  Where only one fits into 11 bits, the second is the first again.  The end of block is
- * an advance of MR_AC_END, sixteen zeros an advance of 16 with the value 0.
+ * 1; the second lies `advance` further and has value 2; both together take `bits`.  Where only one
+ * fits into 11 bits, the second is the first again.  Sixteen zeros are an advance of 16 with the
+ * value 0.  The end of block adds MR_AC_END to `advance`; as a first symbol it has an `advance 1`
+ * of 31 and the value 0, which is stored where there is nothing yet.
  *
- * bits = 0: no symbol fits with its value.  Then value 2 is the symbol and `bits 1` the length of
- * its code, or 0 where that too is longer than 11 bits. */
+ * bits = 0: no symbol fits with its value.  Then `value 1` and the bit above it are the symbol and
+ * `advance 1` is the length of its code, or 0 where that too is longer than 11 bits.
+ *
+ * Four bytes an entry: two tables, coefficients and input must share the first-level cache, often
+ * with another thread.  More bits find more pairs and still lose. */
 struct mr_jpeg_ac_table {
-    uint64_t lookup[1 << MR_AC_BITS];
+    uint32_t lookup[1 << MR_AC_BITS];
     struct mr_jpeg_codes codes;
     int paired;
 };
-#define MR_AC_END 128 /* more than any position, so that the end of a block is one comparison */
+#define MR_AC_END 64 /* more than any place, so that the end of a block is one comparison */
+
+enum { MR_AC_FIRST_AT = 6, MR_AC_ADVANCE_AT = 11, MR_AC_VALUE_1_AT = 18, MR_AC_VALUE_2_AT = 25 };
 
 /* lookup[next 9 bits]: 0..7 bits of code and value, 8..15 bits of the code, 16..23 bits of the
  * value.  0: a longer code. */

@@ -9,14 +9,15 @@
  * Symbols.  One lookup yields up to two coefficients (jpeg_huffman.h), both are stored, and only
  * then is looked whether the block is over: the end of block is an advance so large that the one
  * comparison with 63 finds it too.  Stores behind the block's end go to its DC place, which is
- * written last.  Four lookups take 44 bits at the most, so one refill serves four.
+ * written last.  Four lookups take 44 bits at the most, so one refill serves four; what a DC value
+ * leaves serves three.
  *
  * Coefficients are stored where the inverse transform wants them: row by row, four blocks side by
  * side, 32 values from row to row.
  *
  * Bounds, all of them:
- *   out    place() maps every k to one of the block's 64 places.  k is at most 62 before a lookup
- *          and grows by 16 + MR_AC_END at the most, so it stays below 256.
+ *   out    places[] maps every k to one of the block's 64 places.  k is at most 62 before a lookup
+ *          and grows by 16 + MR_AC_END at the most, so it stays below 160.
  *   in     A code has up to 16 bits and a value up to 15, and a block has 64 symbols at the most:
  * at most 64 * 31 bits are 248 bytes.  A group is begun with its blocks' 256 bytes each in the
  *          window, or with the end of the segment in it.  In either case the group ends below
@@ -38,13 +39,15 @@
 #define BLOCK_BYTES 256 /* more than a block can take */
 #define LOOKUPS     4   /* between two refills */
 #define LAST        63
+#define MOST_DC     20 /* bits of a DC value that leave enough for LOOKUPS - 1 */
 
 _Static_assert(MR_JPEG_GROUP *MR_JPEG_MCU_BLOCKS *BLOCK_BYTES + 64 <= MR_JPEG_BEYOND, "bounds");
 _Static_assert(LOOKUPS *MR_AC_BITS <= 56, "bits of a refill");
+_Static_assert(MOST_DC + (LOOKUPS - 1) * MR_AC_BITS <= 56, "bits of a refill");
 
 /* Where the coefficient at each place of the zigzag lies, in a unit, from its block's first. */
 #define ROW(r, c) ((r)*32 + (c))
-static const uint8_t places[256] = {
+static const uint8_t places[160] = {
     ROW(0, 0), ROW(0, 1), ROW(1, 0), ROW(2, 0), ROW(1, 1), ROW(0, 2), ROW(0, 3), ROW(1, 2),
     ROW(2, 1), ROW(3, 0), ROW(4, 0), ROW(3, 1), ROW(2, 2), ROW(1, 3), ROW(0, 4), ROW(0, 5),
     ROW(1, 4), ROW(2, 3), ROW(3, 2), ROW(4, 1), ROW(5, 0), ROW(6, 0), ROW(5, 1), ROW(4, 2),
@@ -55,6 +58,7 @@ static const uint8_t places[256] = {
     ROW(6, 5), ROW(7, 4), ROW(7, 5), ROW(6, 6), ROW(5, 7), ROW(6, 7), ROW(7, 6), ROW(7, 7),
     /* the rest is 0, the DC place */
 };
+_Static_assert(LAST - 1 + 16 + MR_AC_END < sizeof places, "bounds");
 
 /* ---- bits ---- */
 
@@ -103,16 +107,18 @@ INLINE int dc_difference(struct mr_jpeg_bits *b, const struct mr_jpeg_dc_table *
     *size = (int)(e >> 16);
     int v = value_of(b->buffer << (e >> 8 & 63), e >> 16);
     drop(b, e & 255);
+    if (__builtin_expect((e & 255) > MOST_DC, 0))
+        refill(b);
     return v;
 }
 
 /* A symbol that does not fit into a lookup with its value; `e` is what the lookup found.  The new
- * k, MR_AC_END after the end of the block, or 0: none that a plain file has. */
-INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_table *t, uint64_t e,
+ * k, MR_AC_END more at the end of the block, or 0: none that a plain file has. */
+INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_table *t, uint32_t e,
                             uint64_t k, int16_t *out)
 {
-    unsigned n_bits = (unsigned)(e >> 48) & 255;
-    int symbol = (int)(e >> 32 & 255);
+    unsigned n_bits = e >> MR_AC_FIRST_AT & 31;
+    int symbol = (int)(e >> MR_AC_VALUE_1_AT & 255);
     if (!n_bits)
         symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(b->buffer >> 48), MR_AC_BITS, &n_bits);
     if (symbol < 0)
@@ -134,47 +140,58 @@ INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_tabl
 INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t, int16_t *out)
 {
     struct mr_jpeg_bits b = *bits;
-    const uint64_t *lookup = t->lookup;
-    uint64_t e = 0, k = 0, k_1 = 0, before = 0;
-    int slow = 0;
-    while (k < LAST) {
-        refill(&b);
+    const uint32_t *lookup = t->lookup;
+    uint64_t k = 0, k_1 = 0, before = 0;
+    uint32_t e = 0;
+    int i = 1, slow = 0; /* what the DC value left is enough for three */
+    for (;;) {
 #pragma GCC unroll 4
-        for (int i = 0; i < LOOKUPS; i++) {
+        for (; i < LOOKUPS; i++) {
             e = lookup[b.buffer >> (64 - MR_AC_BITS)];
-            if (__builtin_expect(!(uint8_t)e, 0)) {
+            if (__builtin_expect(!(e & 63), 0)) {
                 slow = 1;
                 break;
             }
             before = b.buffer;
-            k_1 = k + (uint8_t)(e >> 8);
+            k_1 = k + (e >> MR_AC_FIRST_AT & 31);
             b.buffer <<= e & 63;
-            b.left -= e; /* what is above the low byte vanishes modulo 64 */
-            out[places[k_1]] = (int16_t)(e >> 16);
-            k += e >> 56;
-            out[places[k]] = (int16_t)(e >> 32);
+            b.left -= e; /* what is above the low six bits vanishes modulo 64 */
+            out[places[k_1]] = (int16_t)((int32_t)(e << (25 - MR_AC_VALUE_1_AT)) >> 25);
+            k += e >> MR_AC_ADVANCE_AT & 127;
+            out[places[k]] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
             if (k >= LAST)
                 break;
         }
+        i = 0;
+        if (k >= LAST)
+            break;
+        refill(&b);
         if (__builtin_expect(slow, 0)) {
-            refill(&b);
+            slow = 0;
             k = slow_symbol(&b, t, e, k, out);
             if (!k)
                 return -1;
-            k_1 = k;
-            slow = 0;
+            e = 0;
+            if (k >= LAST)
+                break;
+            refill(&b);
         }
     }
-    if (k >= MR_AC_END && k < MR_AC_END + LAST) {
-        k -= MR_AC_END;
-    } else if (k != LAST) {
-        if (k_1 != LAST)
+    if (k > LAST) {
+        int ended = !e || (e >> MR_AC_ADVANCE_AT & 127) >= MR_AC_END;
+        if (ended && k < MR_AC_END + LAST) {
+            k -= MR_AC_END;
+        } else if (e && k_1 == LAST) {
+            /* The first of two symbols was the block's last: the second is not ours to take. */
+            unsigned n_bits = 0;
+            int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(before >> 48), 0, &n_bits);
+            n_bits += (unsigned)symbol & 15;
+            b.buffer = before << n_bits;
+            b.left += (e & 63) - n_bits;
+            k = LAST;
+        } else {
             return -1;
-        /* The first of two symbols was the block's last: the second is not ours to take. */
-        uint64_t bits_1 = e >> 48 & 63;
-        b.buffer = before << bits_1;
-        b.left += (e & 255) - bits_1;
-        k = LAST;
+        }
     }
     *bits = b;
     return (int)k;
