@@ -112,6 +112,7 @@ enum mr_decoder_path {
     MR_PATH_OWN,  /* our own JPEG decoder */
     MR_PATH_TURBO,
     MR_PATH_PNG,
+    MR_N_PATHS
 };
 MR_API enum mr_decoder_path mr_decoder_path(const struct mr_decoder *d);
 
