@@ -33,95 +33,88 @@
 
 #include <string.h>
 
-static int16_t saturate16(int32_t v)
+/* Sums and products wrap, which signed ones may not. */
+static uint32_t times(int32_t x, int32_t c)
 {
-    return (int16_t)(v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v);
+    return (uint32_t)x * (uint32_t)c;
 }
 
-static int32_t descale(uint32_t v, int shift)
+/* One pass with as few products as there can be: each sum above is (a + b) * c or the like. */
+static inline void pass(const int16_t x[8], int shift, int32_t out[8])
 {
-    return (int32_t)(v + (1u << (shift - 1))) >> shift;
-}
-
-/* Products of 16 bits in 32 that may wrap. */
-static uint32_t times(int16_t x, int c)
-{
-    return (uint32_t)(x * c);
-}
-
-static void pass(const int16_t x[8], int shift, int32_t out[8])
-{
-    uint32_t sum = (uint32_t)((int16_t)(x[0] + x[4]) * 8192);
-    uint32_t difference = (uint32_t)((int16_t)(x[0] - x[4]) * 8192);
-    uint32_t t3 = times(x[2], MR_F_0_541 + MR_F_0_765) + times(x[6], MR_F_0_541);
-    uint32_t t2 = times(x[2], MR_F_0_541) + times(x[6], MR_F_0_541 - MR_F_1_847);
-    uint32_t even[4] = {sum + t3, difference + t2, difference - t2, sum - t3};
+    uint32_t round = 1u << (shift - 1);
+    uint32_t sum = times((int16_t)(x[0] + x[4]), 8192) + round;
+    uint32_t difference = times((int16_t)(x[0] - x[4]), 8192) + round;
+    uint32_t both = times(x[2] + x[6], MR_F_0_541);
+    uint32_t t3 = both + times(x[2], MR_F_0_765), t2 = both - times(x[6], MR_F_1_847);
+    uint32_t e0 = sum + t3, e1 = difference + t2, e2 = difference - t2, e3 = sum - t3;
 
     int16_t z3 = (int16_t)(x[7] + x[3]), z4 = (int16_t)(x[5] + x[1]);
-    uint32_t r3 = times(z3, MR_F_1_175 - MR_F_1_961) + times(z4, MR_F_1_175);
-    uint32_t r4 = times(z3, MR_F_1_175) + times(z4, MR_F_1_175 - MR_F_0_390);
-    uint32_t odd[4] = {
-        times(x[1], MR_F_1_501 - MR_F_0_899) + times(x[7], -MR_F_0_899) + r4,
-        times(x[3], MR_F_3_072 - MR_F_2_562) + times(x[5], -MR_F_2_562) + r3,
-        times(x[5], MR_F_2_053 - MR_F_2_562) + times(x[3], -MR_F_2_562) + r4,
-        times(x[7], MR_F_0_298 - MR_F_0_899) + times(x[1], -MR_F_0_899) + r3,
-    };
-    for (int i = 0; i < 4; i++) {
-        out[i] = descale(even[i] + odd[i], shift);
-        out[7 - i] = descale(even[i] - odd[i], shift);
-    }
+    uint32_t z5 = times(z3 + z4, MR_F_1_175);
+    uint32_t r3 = z5 - times(z3, MR_F_1_961), r4 = z5 - times(z4, MR_F_0_390);
+    uint32_t z1 = times(x[7] + x[1], MR_F_0_899), z2 = times(x[5] + x[3], MR_F_2_562);
+    uint32_t o0 = times(x[7], MR_F_0_298) - z1 + r3, o1 = times(x[5], MR_F_2_053) - z2 + r4;
+    uint32_t o2 = times(x[3], MR_F_3_072) - z2 + r3, o3 = times(x[1], MR_F_1_501) - z1 + r4;
+    out[0] = (int32_t)(e0 + o3) >> shift;
+    out[7] = (int32_t)(e0 - o3) >> shift;
+    out[1] = (int32_t)(e1 + o2) >> shift;
+    out[6] = (int32_t)(e1 - o2) >> shift;
+    out[2] = (int32_t)(e2 + o1) >> shift;
+    out[5] = (int32_t)(e2 - o1) >> shift;
+    out[3] = (int32_t)(e3 + o0) >> shift;
+    out[4] = (int32_t)(e3 - o0) >> shift;
 }
 
-static int is_zero_below(const int16_t *in)
+static int16_t saturate16(int32_t v)
 {
-    int any = 0;
-    for (int row = 1; row < 8; row++)
-        for (int c = 0; c < 8; c++)
-            any |= in[row * 32 + c];
-    return !any;
+    if (__builtin_expect(v == (int16_t)v, 1))
+        return (int16_t)v;
+    return v < 0 ? INT16_MIN : INT16_MAX;
 }
 
-/* The pass over columns; `rows` are those that may have coefficients. */
-static void columns(const int16_t *in, const int16_t *quantiser, int rows, int16_t work[64])
+/* Column c, to work[row * 8 + c]; nonzero when only its first coefficient may not be zero. */
+static int column(const int16_t *in, const int16_t *quantiser, int c, int16_t work[64])
 {
-    if (is_zero_below(in)) {
-        for (int c = 0; c < 8; c++) {
-            int16_t x = (int16_t)(in[c] * quantiser[c]);
-            for (int row = 0; row < 8; row++)
-                work[row * 8 + c] = (int16_t)((uint16_t)x << 2);
-        }
-        return;
-    }
-    for (int c = 0; c < 8; c++) {
-        int16_t x[8] = {0};
-        int32_t y[8];
-        int any = 0;
-        for (int row = 0; row < rows; row++) {
-            x[row] = (int16_t)(in[row * 32 + c] * quantiser[row * 8 + c]);
-            any |= x[row];
-        }
-        if (!any) {
-            for (int row = 0; row < 8; row++)
-                work[row * 8 + c] = 0;
-            continue;
-        }
-        pass(x, MR_IDCT_FIRST_SHIFT, y);
+    int16_t x[8];
+    int32_t y[8];
+    int below = in[32 + c] | in[64 + c] | in[96 + c] | in[128 + c] | in[160 + c] | in[192 + c] |
+                in[224 + c];
+    if (!below) {
+        int16_t v = saturate16(4 * (int16_t)(in[c] * quantiser[c]));
         for (int row = 0; row < 8; row++)
-            work[row * 8 + c] = saturate16(y[row]);
+            work[row * 8 + c] = v;
+        return 1;
     }
+    for (int row = 0; row < 8; row++)
+        x[row] = (int16_t)(in[row * 32 + c] * quantiser[row * 8 + c]);
+    pass(x, MR_IDCT_FIRST_SHIFT, y);
+    for (int row = 0; row < 8; row++)
+        work[row * 8 + c] = saturate16(y[row]);
+    return 0;
+}
+
+static void columns(const int16_t *in, const int16_t *quantiser, int16_t work[64])
+{
+    int n_flat = 0;
+    for (int c = 0; c < 8; c++)
+        n_flat += column(in, quantiser, c, work);
+    for (int i = 0; n_flat == 8 && i < 64; i++) /* the shortcut that wraps */
+        work[i] = (int16_t)((uint32_t)(in[i % 8] * quantiser[i % 8]) << 2);
 }
 
 static uint8_t to_sample(int32_t v)
 {
-    return (uint8_t)((v < -128 ? -128 : v > 127 ? 127 : v) + 128);
+    if (__builtin_expect(v >= -128 && v <= 127, 1))
+        return (uint8_t)(v + 128);
+    return v < 0 ? 0 : 255;
 }
 
-static void transform_block(const int16_t *in, const int16_t *quantiser, int rows, uint8_t *out,
+static void transform_block(const int16_t *in, const int16_t *quantiser, uint8_t *out,
                             size_t stride)
 {
     int16_t work[64];
     int32_t y[8];
-    columns(in, quantiser, rows, work);
+    columns(in, quantiser, work);
     for (int row = 0; row < 8; row++, out += stride) {
         pass(work + row * 8, MR_IDCT_SECOND_SHIFT, y);
         for (int c = 0; c < 8; c++)
@@ -145,7 +138,7 @@ void mr_idct_scalar(int16_t *unit, const int16_t *quantiser, unsigned last, uint
         if (last == 0)
             flat_block((int16_t)(unit[block * 8] * quantiser[0]), out + block * 8, stride);
         else
-            transform_block(unit + block * 8, quantiser, rows, out + block * 8, stride);
+            transform_block(unit + block * 8, quantiser, out + block * 8, stride);
     }
     memset(unit, 0, (size_t)rows * 32 * sizeof *unit);
 }
