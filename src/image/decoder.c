@@ -26,7 +26,7 @@
 struct mr_decoder {
     struct mr_decoder_opts opts; /* complete */
     struct mr_resizer resizer;
-    struct mr_baseline *baseline; /* NULL when not wanted */
+    struct mr_own_jpeg *own; /* NULL when not wanted */
     struct mr_jpeg *jpeg;
     struct mr_png *png;
     struct mr_decoder_times times;
@@ -85,7 +85,7 @@ int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out)
     mr_resizer_init(&d->resizer, &d->opts, kernels);
     int r = mr_jpeg_new(&d->jpeg);
     if (!r && o.decoder == MR_DECODER_AUTO)
-        r = mr_baseline_new(kernels, &d->baseline);
+        r = mr_own_jpeg_new(kernels, &d->own);
     if (!r)
         r = mr_png_new(&d->png);
     if (r) {
@@ -100,7 +100,7 @@ void mr_decoder_free(struct mr_decoder *d)
 {
     if (!d)
         return;
-    mr_baseline_free(d->baseline);
+    mr_own_jpeg_free(d->own);
     mr_jpeg_free(d->jpeg);
     mr_resizer_fini(&d->resizer);
     mr_png_free(d->png);
@@ -136,7 +136,7 @@ static struct mr_frame new_frame(struct mr_decoder *d, const void *bytes, size_t
 static int run_jpeg(struct mr_decoder *d, const struct mr_frame *f)
 {
     d->path = MR_PATH_OWN;
-    int r = d->baseline ? mr_baseline_run(d->baseline, f) : 1;
+    int r = d->own ? mr_own_jpeg_run(d->own, f) : 1;
     if (r <= 0)
         return r;
     d->path = MR_PATH_TURBO;

@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-struct mr_baseline {
+struct mr_own_jpeg {
     struct mr_jpeg_scan scan;
     struct mr_jpeg_header header;
     const struct mr_jpeg_kernels *kernels;
@@ -31,20 +31,20 @@ struct mr_baseline {
     struct mr_buffer memory;           /* that this lies in: vectors want it aligned */
 };
 
-int mr_baseline_new(const struct mr_kernels *kernels, struct mr_baseline **out)
+int mr_own_jpeg_new(const struct mr_kernels *kernels, struct mr_own_jpeg **out)
 {
     struct mr_buffer memory = {0};
-    int r = mr_buffer_reserve(&memory, sizeof(struct mr_baseline));
+    int r = mr_buffer_reserve(&memory, sizeof(struct mr_own_jpeg));
     if (r)
         return r;
-    struct mr_baseline *b = (struct mr_baseline *)memory.data; /* from the system: all zero */
+    struct mr_own_jpeg *b = (struct mr_own_jpeg *)memory.data; /* from the system: all zero */
     b->kernels = mr_jpeg_kernels_pick(kernels);
     b->memory = memory;
     *out = b;
     return 0;
 }
 
-void mr_baseline_free(struct mr_baseline *b)
+void mr_own_jpeg_free(struct mr_own_jpeg *b)
 {
     if (!b)
         return;
@@ -89,7 +89,7 @@ static void describe_planes(const struct mr_jpeg_header *h, struct mr_picture *p
 }
 
 /* The inverse transforms of one group of MCUs, the first of which is number `mcu` of its row. */
-static void transform_group(struct mr_baseline *b, const struct mr_resizer *r, uint32_t mcu)
+static void transform_group(struct mr_own_jpeg *b, const struct mr_resizer *r, uint32_t mcu)
 {
     const struct mr_jpeg_header *h = &b->header;
     for (unsigned i = 0; i < h->n_components; i++) {
@@ -112,7 +112,7 @@ static void transform_group(struct mr_baseline *b, const struct mr_resizer *r, u
 }
 
 /* One row of MCUs, transformed only if its samples matter. */
-static int run_row(struct mr_baseline *b, struct mr_resizer *r, uint32_t row)
+static int run_row(struct mr_own_jpeg *b, struct mr_resizer *r, uint32_t row)
 {
     int wanted = mr_resizer_wants_stripe(r);
     for (unsigned i = 0; i < r->n_planes; i++)
@@ -132,12 +132,12 @@ static int run_row(struct mr_baseline *b, struct mr_resizer *r, uint32_t row)
 
 /* Whether `row` rows of MCUs are enough: for the output, and for libjpeg, so that damage is seen
  * where it would see it. */
-static int is_over(const struct mr_baseline *b, const struct mr_resizer *r, uint32_t row)
+static int is_over(const struct mr_own_jpeg *b, const struct mr_resizer *r, uint32_t row)
 {
     return mr_resizer_done(r) && (row % b->header.step_rows == 0 || row == b->header.n_mcu_rows);
 }
 
-int mr_baseline_run(struct mr_baseline *b, const struct mr_frame *f)
+int mr_own_jpeg_run(struct mr_own_jpeg *b, const struct mr_frame *f)
 {
     struct mr_jpeg_header *h = &b->header;
     struct mr_picture pic = {.shrink = 1, .slot = f->slot};

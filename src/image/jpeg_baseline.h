@@ -5,14 +5,14 @@
 
 #include "frame.h"
 
-struct mr_baseline;
+struct mr_own_jpeg;
 
-int mr_baseline_new(const struct mr_kernels *kernels, struct mr_baseline **out);
-void mr_baseline_free(struct mr_baseline *b);
+int mr_own_jpeg_new(const struct mr_kernels *kernels, struct mr_own_jpeg **out);
+void mr_own_jpeg_free(struct mr_own_jpeg *b);
 
 /* Decode into the frame's slot.  0: done; 1: not a plain file, or options that this decoder has
  * nothing for, and the slot may have been written to; -ENOMEM.  The frame's error is set only with
  * the last. */
-int mr_baseline_run(struct mr_baseline *b, const struct mr_frame *f);
+int mr_own_jpeg_run(struct mr_own_jpeg *b, const struct mr_frame *f);
 
 #endif
