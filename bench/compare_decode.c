@@ -1,22 +1,30 @@
 /* compare_decode.c - this library's decoder against libjpeg-turbo, bytes in memory to pixels.
  *
- *     compare_decode DIR [ROUNDS [ONLY]]     ONLY: comparisons whose title contains this
+ *     compare_decode DIR [ROUNDS [THREADS [ONLY]]]   ONLY: comparisons whose title contains this
  *
- * One thread, its CPU time.  Every file of DIR that both sides decode is held in memory.  A round
- * runs both sides over all files, in groups of 16 and each group in the order A B B A, so that both
- * see the same weather; it gives one ratio of rates, ours to the peer's.  The median and the spread
- * over the rounds are printed.  The first line is the control: the peer against itself on the same
- * schedule.  A ratio nearer to 1 than the control's spread says nothing.
+ * Every file below DIR that both sides decode is held in memory.  A run is one pass over all of
+ * them by THREADS threads that take files in turn; with one thread its CPU time counts, so that
+ * other processes disturb less, with more the time from start to end.  Runs alternate as
+ * alternate.h says.
  *
  * Peers: tjDecompress2 to RGB with no resize at all ("bare"); the same followed by a textbook float
- * bilinear resize to planes of 224 x 224 floats ("textbook"); and only the part of the image that a
+ * bilinear resize to planes of 224 x 224 floats ("textbook"); only the part of the image that a
  * random crop needs, by jpeg_skip_scanlines and jpeg_crop_scanline, to RGB with no resize ("bare
- * crop").  Ours writes into 64 slots in turn, as into a batch. */
+ * crop"); and our own path through libjpeg-turbo's planes ("turbo").  Ours writes into 64 slots a
+ * thread in turn, as into a batch.
+ *
+ * For plain C against plain C, JSIMD_FORCENONE=1 keeps libjpeg-turbo from its vector code:
+ *     JSIMD_FORCENONE=1 compare_decode DIR 9 1 scalar */
+#include "alternate.h"
+
 #include <millrace/image.h>
 
+#include "clock.h"
 #include "random_crop.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,72 +34,70 @@
 #include <jpeglib.h>
 #include <turbojpeg.h>
 
-#define SIDE    224
-#define N_SLOTS 64
-#define GROUP   16
+#define SIDE        224
+#define N_SLOTS     64
+#define MAX_THREADS 8
 
 struct file {
     uint8_t *bytes;
     size_t len;
 };
 
-struct work {
-    struct file *files;
-    size_t n_files;
-    size_t from, to; /* the files of this turn */
+/* What a thread decodes with. */
+struct worker {
+    struct work *w;
+    pthread_t thread;
     struct mr_decoder *dec;
-    size_t slot_bytes;
-    uint8_t *slots;
     tjhandle tj;
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr jpeg_errors; /* exits: every file was decoded before */
-    const char *only;
-    uint8_t *rgb; /* large enough for the largest */
+    uint8_t *slots;
+    uint8_t *rgb; /* large enough for the largest so far */
     size_t rgb_bytes;
 };
 
-typedef double side_fn(struct work *w); /* seconds for the files of this turn */
+typedef void side_fn(struct worker *k, const struct file *f, uint64_t number, uint8_t *slot);
 
-/* Both sides compute and never wait, so what counts is the thread's own time: other processes then
- * disturb less. */
-static double cpu_seconds(void)
+struct work {
+    struct file *files;
+    size_t n_files;
+    size_t slot_bytes;
+    unsigned n_threads;
+    struct worker worker[MAX_THREADS];
+    atomic_size_t next;
+    side_fn *side;
+};
+
+/* ---- sides ---- */
+
+static void ours(struct worker *k, const struct file *f, uint64_t number, uint8_t *slot)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    mr_decoder_run(k->dec, f->bytes, f->len, number, slot);
 }
 
-static double ours(struct work *w)
+static int make_room(struct worker *k, size_t need)
 {
-    double begin = cpu_seconds();
-    for (size_t i = w->from; i < w->to; i++)
-        mr_decoder_run(w->dec, w->files[i].bytes, w->files[i].len, i,
-                       w->slots + i % N_SLOTS * w->slot_bytes);
-    return cpu_seconds() - begin;
+    if (need > k->rgb_bytes) {
+        free(k->rgb);
+        k->rgb = malloc(need);
+        k->rgb_bytes = k->rgb ? need : 0;
+    }
+    return k->rgb != NULL;
 }
 
-static int bare_one(struct work *w, const struct file *f, int *width, int *height)
+static int bare_size(struct worker *k, const struct file *f, int *width, int *height)
 {
     int sampling, colours;
-    if (tjDecompressHeader3(w->tj, f->bytes, f->len, width, height, &sampling, &colours))
+    if (tjDecompressHeader3(k->tj, f->bytes, f->len, width, height, &sampling, &colours) ||
+        !make_room(k, (size_t)*width * (size_t)*height * 3))
         return -1;
-    size_t need = (size_t)*width * (size_t)*height * 3;
-    if (need > w->rgb_bytes) {
-        free(w->rgb);
-        w->rgb = malloc(need);
-        w->rgb_bytes = w->rgb ? need : 0;
-    }
-    return w->rgb ? tjDecompress2(w->tj, f->bytes, f->len, w->rgb, *width, 0, *height, TJPF_RGB, 0)
-                  : -1;
+    return tjDecompress2(k->tj, f->bytes, f->len, k->rgb, *width, 0, *height, TJPF_RGB, 0);
 }
 
-static double bare(struct work *w)
+static void bare(struct worker *k, const struct file *f, uint64_t number, uint8_t *slot)
 {
     int width, height;
-    double begin = cpu_seconds();
-    for (size_t i = w->from; i < w->to; i++)
-        bare_one(w, &w->files[i], &width, &height);
-    return cpu_seconds() - begin;
+    bare_size(k, f, &width, &height);
 }
 
 static void textbook_resize(const uint8_t *rgb, int width, int height, float *out)
@@ -117,82 +123,89 @@ static void textbook_resize(const uint8_t *rgb, int width, int height, float *ou
     }
 }
 
-static double textbook(struct work *w)
+static void textbook(struct worker *k, const struct file *f, uint64_t number, uint8_t *slot)
 {
     int width, height;
-    double begin = cpu_seconds();
-    for (size_t i = w->from; i < w->to; i++)
-        if (!bare_one(w, &w->files[i], &width, &height))
-            textbook_resize(w->rgb, width, height,
-                            (float *)(w->slots + i % N_SLOTS * w->slot_bytes));
-    return cpu_seconds() - begin;
+    if (!bare_size(k, f, &width, &height))
+        textbook_resize(k->rgb, width, height, (float *)slot);
 }
 
-static void bare_crop_one(struct work *w, const struct file *f, uint64_t key)
+static void bare_crop(struct worker *k, const struct file *f, uint64_t number, uint8_t *slot)
 {
-    struct jpeg_decompress_struct *d = &w->jpeg;
+    struct jpeg_decompress_struct *d = &k->jpeg;
     struct mr_region g;
     jpeg_mem_src(d, f->bytes, f->len);
     jpeg_read_header(d, TRUE);
     d->out_color_space = JCS_RGB;
-    mr_random_crop(key, d->image_width, d->image_height, &g);
+    mr_random_crop(number, d->image_width, d->image_height, &g);
     jpeg_start_decompress(d);
     JDIMENSION x = g.x, width = g.width;
     jpeg_crop_scanline(d, &x, &width);
     jpeg_skip_scanlines(d, g.y);
     for (uint32_t y = 0; y < g.height; y++) {
-        JSAMPROW row = w->rgb + (size_t)y * width * 3;
+        JSAMPROW row = k->rgb + (size_t)y * width * 3;
         jpeg_read_scanlines(d, &row, 1);
     }
     jpeg_abort_decompress(d);
 }
 
-static double bare_crop(struct work *w)
+/* ---- runs ---- */
+
+static double cpu_seconds(void)
 {
-    double begin = cpu_seconds();
-    for (size_t i = w->from; i < w->to; i++)
-        bare_crop_one(w, &w->files[i], i);
-    return cpu_seconds() - begin;
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int by_value(const void *a, const void *b)
+static void *work_through(void *arg)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    struct worker *k = arg;
+    struct work *w = k->w;
+    for (size_t i, n = 0; (i = atomic_fetch_add(&w->next, 1)) < w->n_files; n++)
+        w->side(k, &w->files[i], i, k->slots + n % N_SLOTS * w->slot_bytes);
+    return NULL;
 }
 
-/* One round: the files in groups, each group A B B A. */
-static void run_round(struct work *w, side_fn *a, side_fn *b, double *ta, double *tb)
+/* Files per second of one pass. */
+static double pass(struct work *w, side_fn *side)
 {
-    *ta = *tb = 0;
-    for (w->from = 0; w->from < w->n_files; w->from = w->to) {
-        w->to = w->from + GROUP < w->n_files ? w->from + GROUP : w->n_files;
-        *ta += a(w);
-        *tb += b(w);
-        *tb += b(w);
-        *ta += a(w);
+    w->side = side;
+    atomic_store(&w->next, 0);
+    double cpu = cpu_seconds();
+    uint64_t begin = mr_clock_ns();
+    if (w->n_threads == 1) {
+        work_through(&w->worker[0]);
+        return (double)w->n_files / (cpu_seconds() - cpu);
     }
+    for (unsigned i = 0; i < w->n_threads; i++)
+        if (pthread_create(&w->worker[i].thread, NULL, work_through, &w->worker[i]))
+            exit(1);
+    for (unsigned i = 0; i < w->n_threads; i++)
+        pthread_join(w->worker[i].thread, NULL);
+    return (double)w->n_files / ((double)(mr_clock_ns() - begin) / 1e9);
 }
 
-/* Prints the rate of A over the rate of B. */
-static void alternate(const char *title, struct work *w, side_fn *a, side_fn *b, int rounds)
+struct entrant {
+    struct work *w;
+    side_fn *side;
+    const struct mr_decoder_opts *opts; /* for `ours` */
+};
+
+/* A decoder is made anew for each run, which costs nothing that could be measured. */
+static double run_entrant(void *ctx)
 {
-    double *ratio = calloc((size_t)rounds, sizeof *ratio), rate_a = 0, rate_b = 0, ta, tb;
-    if (!ratio)
-        return;
-    run_round(w, a, b, &ta, &tb);
-    for (int i = 0; i < rounds; i++) {
-        run_round(w, a, b, &ta, &tb);
-        ratio[i] = tb / ta;
-        rate_a += 2 * (double)w->n_files / ta / rounds;
-        rate_b += 2 * (double)w->n_files / tb / rounds;
+    struct entrant *e = ctx;
+    for (unsigned i = 0; e->opts && i < e->w->n_threads; i++) {
+        mr_decoder_free(e->w->worker[i].dec);
+        e->w->worker[i].dec = NULL;
+        if (mr_decoder_new(e->opts, &e->w->worker[i].dec))
+            return 0;
     }
-    qsort(ratio, (size_t)rounds, sizeof *ratio, by_value);
-    printf("%-34s %.3f  (%.3f .. %.3f over %d rounds)  %.0f and %.0f images/s\n", title,
-           ratio[rounds / 2], ratio[0], ratio[rounds - 1], rounds, rate_a, rate_b);
-    fflush(stdout);
-    free(ratio);
+    return pass(e->w, e->side);
 }
+
+/* ---- files ---- */
 
 static int load(const char *path, struct file *out)
 {
@@ -213,10 +226,11 @@ static int load(const char *path, struct file *out)
 /* Keep a file only if both sides decode it. */
 static void add(struct work *w, const char *path)
 {
+    struct worker *k = &w->worker[0];
     struct file f = {0};
     int width, height;
-    if (load(path, &f) || mr_decoder_run(w->dec, f.bytes, f.len, 0, w->slots) ||
-        bare_one(w, &f, &width, &height)) {
+    if (load(path, &f) || mr_decoder_run(k->dec, f.bytes, f.len, 0, k->slots) ||
+        bare_size(k, &f, &width, &height)) {
         free(f.bytes);
         return;
     }
@@ -244,63 +258,118 @@ static void load_all(struct work *w, const char *dir)
         closedir(d);
 }
 
-static void compare(struct work *w, const char *title, const struct mr_decoder_opts *o,
-                    side_fn *peer, int rounds)
+static int set_up(struct work *w, const struct mr_decoder_opts *o)
 {
-    if (w->only && !strstr(title, w->only))
-        return;
-    mr_decoder_free(w->dec);
-    w->dec = NULL;
     w->slot_bytes = mr_decoder_bytes(o);
-    if (mr_decoder_new(o, &w->dec)) {
-        printf("%-34s not on this processor\n", title);
-        return;
+    for (unsigned i = 0; i < w->n_threads; i++) {
+        struct worker *k = &w->worker[i];
+        k->w = w;
+        k->tj = tjInitDecompress();
+        k->jpeg.err = jpeg_std_error(&k->jpeg_errors);
+        jpeg_create_decompress(&k->jpeg);
+        k->slots = aligned_alloc(64, N_SLOTS * w->slot_bytes);
+        if (!k->tj || !k->slots || mr_decoder_new(o, &k->dec))
+            return -1;
+        memset(k->slots, 0, N_SLOTS * w->slot_bytes);
     }
-    alternate(title, w, ours, peer, rounds);
+    return 0;
+}
+
+static void tear_down(struct work *w)
+{
+    for (unsigned i = 0; i < w->n_threads; i++) {
+        struct worker *k = &w->worker[i];
+        mr_decoder_free(k->dec);
+        tjDestroy(k->tj);
+        jpeg_destroy_decompress(&k->jpeg);
+        free(k->slots);
+        free(k->rgb);
+    }
+    for (size_t i = 0; i < w->n_files; i++)
+        free(w->files[i].bytes);
+    free(w->files);
+}
+
+/* ---- comparisons ---- */
+
+struct match {
+    const char *title;
+    struct mr_decoder_opts ours;
+    const char *peer_name;
+    side_fn *peer;
+    double target;
+};
+
+#define TURBO_OPTS                                                                                 \
+    {                                                                                              \
+        .layout = MR_IMAGE_NCHW, .decoder = MR_DECODER_TURBO                                       \
+    }
+
+static const struct match matches[] = {
+    {"bilinear f32 nchw / bare", {.layout = MR_IMAGE_NCHW}, "bare", bare, 1.9},
+    {"bilinear f32 nchw avx2 / bare",
+     {.layout = MR_IMAGE_NCHW, .simd = MR_SIMD_AVX2},
+     "bare",
+     bare,
+     1.6},
+    {"bilinear f32 nchw / turbo", {.layout = MR_IMAGE_NCHW}, "turbo", ours, 1.0},
+    {"bilinear f32 nhwc / bare", {0}, "bare", bare, 0},
+    {"bilinear u8 nhwc / bare", {.dtype = MR_IMAGE_U8}, "bare", bare, 0},
+    {"area f32 nchw / bare", {.layout = MR_IMAGE_NCHW, .resize = MR_RESIZE_AREA}, "bare", bare, 0},
+    {"crop-flip f32 nchw / bare",
+     {.layout = MR_IMAGE_NCHW, .augment = MR_AUGMENT_CROP_FLIP},
+     "bare",
+     bare,
+     0},
+    {"crop-flip f32 nchw / bare crop",
+     {.layout = MR_IMAGE_NCHW, .augment = MR_AUGMENT_CROP_FLIP},
+     "bare crop",
+     bare_crop,
+     0},
+    {"exact f32 nchw / bare", {.layout = MR_IMAGE_NCHW, .exact = 1}, "bare", bare, 0},
+    {"bilinear f32 nchw / textbook", {.layout = MR_IMAGE_NCHW}, "textbook", textbook, 0},
+    {"turbo f32 nchw / bare", TURBO_OPTS, "bare", bare, 0},
+    {"scalar f32 nchw / bare", {.layout = MR_IMAGE_NCHW, .simd = MR_SIMD_SCALAR}, "bare", bare, 0},
+};
+
+static int compare(struct work *w, const struct match *m, unsigned rounds)
+{
+    static const struct mr_decoder_opts turbo_opts = TURBO_OPTS;
+    struct entrant a = {w, ours, &m->ours};
+    struct entrant b = {w, m->peer, m->peer == ours ? &turbo_opts : NULL};
+    const struct contender mine = {"ours", run_entrant, &a}, peer = {m->peer_name, run_entrant, &b};
+    struct mr_decoder *probe;
+    struct comparison c;
+    if (mr_decoder_new(&m->ours, &probe)) {
+        printf("%-34s not on this processor\n", m->title);
+        return 0;
+    }
+    mr_decoder_free(probe);
+    if (alternate(&mine, &peer, rounds, &c))
+        return 1;
+    /* Without its vectors libjpeg-turbo is what plain C is measured against. */
+    double target = m->ours.simd == MR_SIMD_SCALAR && getenv("JSIMD_FORCENONE") ? 1.2 : m->target;
+    alternate_print(m->title, &mine, &peer, &c, target);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s DIR [ROUNDS [ONLY]]\n", argv[0]);
+    struct mr_decoder_opts nchw = {.layout = MR_IMAGE_NCHW};
+    struct work w = {.n_threads = argc > 3 ? (unsigned)atoi(argv[3]) : 1};
+    unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 9;
+    if (argc < 2 || w.n_threads < 1 || w.n_threads > MAX_THREADS) {
+        fprintf(stderr, "usage: %s DIR [ROUNDS [THREADS [ONLY]]]\n", argv[0]);
         return 2;
     }
-    int rounds = argc > 2 ? atoi(argv[2]) : 9;
-    struct mr_decoder_opts nchw = {.layout = MR_IMAGE_NCHW}, nhwc = {0}, avx2 = nchw, crop = nchw,
-                           area = nchw, bytes = {.dtype = MR_IMAGE_U8}, exact = nchw;
-    avx2.simd = MR_SIMD_AVX2;
-    crop.augment = MR_AUGMENT_CROP_FLIP;
-    area.resize = MR_RESIZE_AREA;
-    exact.exact = 1;
-    struct work w = {.tj = tjInitDecompress(), .slot_bytes = mr_decoder_bytes(&nchw)};
-    w.only = argc > 3 ? argv[3] : NULL;
-    w.jpeg.err = jpeg_std_error(&w.jpeg_errors);
-    jpeg_create_decompress(&w.jpeg);
-    w.slots = aligned_alloc(64, N_SLOTS * w.slot_bytes);
-    if (!w.tj || !w.slots || rounds < 1 || mr_decoder_new(&nchw, &w.dec))
-        return 1;
-    memset(w.slots, 0, N_SLOTS * w.slot_bytes);
-    load_all(&w, argv[1]);
-    printf("%zu images, one thread; rate of the first over the rate of the second\n", w.n_files);
-    if (!w.n_files)
-        return 1;
-    alternate("control: bare / bare", &w, bare, bare, rounds);
-    compare(&w, "bilinear f32 nchw / bare", &nchw, bare, rounds);
-    compare(&w, "bilinear f32 nhwc / bare", &nhwc, bare, rounds);
-    compare(&w, "bilinear f32 nchw avx2 / bare", &avx2, bare, rounds);
-    compare(&w, "bilinear u8 nhwc / bare", &bytes, bare, rounds);
-    compare(&w, "area f32 nchw / bare", &area, bare, rounds);
-    compare(&w, "crop-flip f32 nchw / bare", &crop, bare, rounds);
-    compare(&w, "crop-flip f32 nchw / bare crop", &crop, bare_crop, rounds);
-    compare(&w, "exact f32 nchw / bare", &exact, bare, rounds);
-    compare(&w, "bilinear f32 nchw / textbook", &nchw, textbook, rounds);
-    mr_decoder_free(w.dec);
-    tjDestroy(w.tj);
-    jpeg_destroy_decompress(&w.jpeg);
-    for (size_t i = 0; i < w.n_files; i++)
-        free(w.files[i].bytes);
-    free(w.files);
-    free(w.slots);
-    free(w.rgb);
-    return 0;
+    int bad = set_up(&w, &nchw);
+    if (!bad)
+        load_all(&w, argv[1]);
+    printf("%zu images, %u thread%s\n", w.n_files, w.n_threads, w.n_threads > 1 ? "s" : "");
+    bad |= !w.n_files;
+    for (size_t i = 0; !bad && i < sizeof matches / sizeof *matches; i++)
+        if (argc <= 4 || strstr(matches[i].title, argv[4]))
+            bad |= compare(&w, &matches[i], rounds);
+    tear_down(&w);
+    return bad ? 1 : 0;
 }

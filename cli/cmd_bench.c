@@ -81,6 +81,15 @@ static void print_errors(const struct mr_bench_result *r)
                (unsigned long long)r->stats.errors[i].n, r->stats.errors[i + 1].reason ? "" : "\n");
 }
 
+static void print_decoders(const struct mr_bench_result *r)
+{
+    const uint64_t *n = r->stats.decoded_by;
+    if (r->pipe.decode && r->n_runs)
+        printf("decoded by: own %llu, libjpeg-turbo %llu, PNG %llu\n",
+               (unsigned long long)n[MR_PATH_OWN], (unsigned long long)n[MR_PATH_TURBO],
+               (unsigned long long)n[MR_PATH_PNG]);
+}
+
 /* Measure one thread count; adds to results.  Exit status. */
 static int measure(struct sweep *s, struct mr_dataset *data, struct output *out, double *base,
                    struct mr_json *results)
@@ -113,8 +122,10 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
         mr_json_append(results, s->row[s->n_rows++]);
         if (!out->quiet) {
             print_row(&result, *base);
-            if (s->at + 1 == s->n || r)
+            if (s->at + 1 == s->n || r) {
+                print_decoders(&result);
                 print_errors(&result);
+            }
         }
         if (result.warning[0] && s->at == 0)
             fprintf(stderr, "warning: %s\n", result.warning);

@@ -58,6 +58,7 @@ struct mr_decoder_opts input_decoder(const struct options *o)
         .max_pixels = o->max_pixels,
         .exact = o->exact,
         .accept_truncated = o->accept_truncated,
+        .decoder = o->decoder,
     };
 }
 

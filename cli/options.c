@@ -124,6 +124,9 @@ const struct option_row option_table[] = {
      "crop-flip: a random part of 8 to 100% of the area, every second one mirrored"},
     {"exact", NULL, NULL, INPUT, FIELD(exact), value_flag, NULL,
      "no shortcuts: decode all of an image to RGB, then resize"},
+    {"decoder", "WHICH", "auto", INPUT, FIELD(decoder), value_choice, "auto|turbo",
+     "auto: our own decoder for plain baseline JPEG files and libjpeg-turbo for all others; turbo: "
+     "libjpeg-turbo for all. The pixels are the same"},
     {"accept-truncated", NULL, NULL, INPUT, FIELD(accept_truncated), value_flag, NULL,
      "take what there is of a truncated or damaged image"},
     {"max-pixels", "N", "67108864", INPUT, FIELD(max_pixels), value_size, NULL,

@@ -55,7 +55,7 @@ struct options {
     const char *list, *data;
     unsigned map; /* 0 read, 1 decode */
     struct image_size image_size;
-    unsigned resize, dtype, layout, augment; /* as the enums of image.h */
+    unsigned resize, dtype, layout, augment, decoder; /* as the enums of image.h */
     int exact, accept_truncated;
     uint64_t max_pixels;
     struct shuffle_choice shuffle;

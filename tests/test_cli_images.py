@@ -89,6 +89,26 @@ class Images(TempDirCase):
                       ("--exact",)):
             self.assertNotEqual(self.hash_of(folder, "--max-errors", "50%", *other), hashes["none"])
 
+    def test_the_decoder_changes_neither_pixels_nor_refusals(self):
+        folder = self.generate()
+        self.spoil(folder)
+        for more in (("--augment", "none"), ("--augment", "crop-flip"), ("--resize", "area"),
+                     ("--accept-truncated",)):
+            more = (*more, "--max-errors", "50%")
+            self.assertEqual(self.hash_of(folder, *more, "--decoder", "turbo"),
+                             self.hash_of(folder, *more, "--decoder", "auto", "--threads", 3), more)
+        ledgers = []
+        for decoder in ("auto", "turbo"):
+            ledger = self.dir / decoder
+            r, = results("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1,
+                         "--max-errors", "50%", "--ledger", ledger, "--decoder", decoder)
+            ledgers.append(ledger.read_text())
+            self.assertEqual(r["image"]["decoder"], decoder)
+            own, turbo = (r["decoded_by"][k] for k in ("own", "turbo"))
+            self.assertEqual(own + turbo, r["images"])
+            self.assertEqual(own > 0, decoder == "auto")
+        self.assertEqual(*ledgers)
+
     def test_bad_images_are_in_the_ledger_with_the_reason(self):
         folder = self.generate()
         want = self.spoil(folder)

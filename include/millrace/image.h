@@ -57,6 +57,11 @@ enum mr_image_simd { /* for tests; the pixels are the same */
                      MR_SIMD_AVX512,
 };
 
+enum mr_image_decoder {                   /* of JPEG; the pixels are the same */
+                        MR_DECODER_AUTO,  /* our own for plain baseline files, else libjpeg-turbo */
+                        MR_DECODER_TURBO, /* libjpeg-turbo for all */
+};
+
 struct mr_decoder_opts {    /* zero means default */
     unsigned width, height; /* of the output, at most 16384; 0 = 224 */
     enum mr_image_resize resize;
@@ -68,6 +73,7 @@ struct mr_decoder_opts {    /* zero means default */
     int exact;             /* no shortcuts: full decode to RGB, then resize */
     int accept_truncated;  /* take what there is of a truncated or damaged image */
     enum mr_image_simd simd;
+    enum mr_image_decoder decoder;
 };
 
 struct mr_decoder;
@@ -99,6 +105,16 @@ struct mr_decoder_times {
     uint64_t resize_ns; /* resize, colour conversion, normalise, write */
 };
 MR_API void mr_decoder_get_times(const struct mr_decoder *d, struct mr_decoder_times *out);
+
+/* Who decoded the image of the last successful run. */
+enum mr_decoder_path {
+    MR_PATH_NONE, /* the last run failed, or there was none */
+    MR_PATH_OWN,  /* our own JPEG decoder */
+    MR_PATH_TURBO,
+    MR_PATH_PNG,
+    MR_N_PATHS
+};
+MR_API enum mr_decoder_path mr_decoder_path(const struct mr_decoder *d);
 
 enum mr_image_format {
     MR_IMAGE_JPEG = 1,

@@ -144,6 +144,7 @@ struct mr_pipeline_stats {
         uint64_t n;
     } errors[MR_N_REASONS];
     struct mr_latency read, batch;     /* open to close of a file; call to return of `next` */
+    uint64_t decoded_by[MR_N_PATHS];   /* images, by enum mr_decoder_path */
     double read_s, decode_s, resize_s; /* summed over the samples and so over threads */
     uint64_t memory_bytes;             /* buffers held now, */
     uint64_t memory_peak_bytes;        /* and at the most */

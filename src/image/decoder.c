@@ -1,13 +1,15 @@
 /* decoder.c - struct mr_decoder: options, which reader an image goes to, times.
  *
- *     bytes -> jpeg_reader  planes or rows  \
- *              png_reader   rows             > plane_resizer -> slot
+ *     bytes -> jpeg_baseline  planes          \
+ *              jpeg_reader    planes or rows   > plane_resizer -> slot
+ *              png_reader     rows            /
  *
  * All that is needed again for the next image is kept, and grows to the largest image seen; what
  * libjpeg takes for an image (two small blocks, unless it is progressive) it takes again for the
  * next. */
 #include "errtext.h"
 #include "clock.h"
+#include "jpeg_baseline.h"
 #include "jpeg_reader.h"
 #include "png_reader.h"
 
@@ -24,9 +26,11 @@
 struct mr_decoder {
     struct mr_decoder_opts opts; /* complete */
     struct mr_resizer resizer;
+    struct mr_own_jpeg *own; /* NULL when not wanted */
     struct mr_jpeg *jpeg;
     struct mr_png *png;
     struct mr_decoder_times times;
+    enum mr_decoder_path path;
     struct mr_error error;
 };
 
@@ -37,7 +41,8 @@ static int is_sane(const struct mr_decoder_opts *o)
             return 0;
     return o->width <= MAX_SIDE && o->height <= MAX_SIDE && (unsigned)o->resize <= MR_RESIZE_AREA &&
            (unsigned)o->dtype <= MR_IMAGE_U8 && (unsigned)o->layout <= MR_IMAGE_NCHW &&
-           (unsigned)o->augment <= MR_AUGMENT_CROP_FLIP && (unsigned)o->simd <= MR_SIMD_AVX512;
+           (unsigned)o->augment <= MR_AUGMENT_CROP_FLIP && (unsigned)o->simd <= MR_SIMD_AVX512 &&
+           (unsigned)o->decoder <= MR_DECODER_TURBO;
 }
 
 /* Fill in the defaults: 0 or -EINVAL. */
@@ -79,6 +84,8 @@ int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out)
     d->opts = o;
     mr_resizer_init(&d->resizer, &d->opts, kernels);
     int r = mr_jpeg_new(&d->jpeg);
+    if (!r && o.decoder == MR_DECODER_AUTO)
+        r = mr_own_jpeg_new(kernels, &d->own);
     if (!r)
         r = mr_png_new(&d->png);
     if (r) {
@@ -93,6 +100,7 @@ void mr_decoder_free(struct mr_decoder *d)
 {
     if (!d)
         return;
+    mr_own_jpeg_free(d->own);
     mr_jpeg_free(d->jpeg);
     mr_resizer_fini(&d->resizer);
     mr_png_free(d->png);
@@ -124,6 +132,17 @@ static struct mr_frame new_frame(struct mr_decoder *d, const void *bytes, size_t
         .bytes = bytes, .len = len, .opts = &d->opts, .resizer = &d->resizer, .error = &d->error};
 }
 
+/* Our own decoder first; what it does not take, the other one does or refuses. */
+static int run_jpeg(struct mr_decoder *d, const struct mr_frame *f)
+{
+    d->path = MR_PATH_OWN;
+    int r = d->own ? mr_own_jpeg_run(d->own, f) : 1;
+    if (r <= 0)
+        return r;
+    d->path = MR_PATH_TURBO;
+    return mr_jpeg_run(d->jpeg, f);
+}
+
 int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t key, void *slot)
 {
     uint64_t begin_ns = mr_clock_ns();
@@ -132,10 +151,14 @@ int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t
     f.slot = slot;
     d->resizer.spent_ns = 0;
     int r = recognise(&f);
-    if (r == MR_IMAGE_JPEG)
-        r = mr_jpeg_run(d->jpeg, &f);
-    else if (r == MR_IMAGE_PNG)
+    if (r == MR_IMAGE_JPEG) {
+        r = run_jpeg(d, &f);
+    } else if (r == MR_IMAGE_PNG) {
+        d->path = MR_PATH_PNG;
         r = mr_png_run(d->png, &f);
+    }
+    if (r)
+        d->path = MR_PATH_NONE;
     d->times.begin_ns = begin_ns;
     d->times.resize_ns = d->resizer.spent_ns;
     d->times.decode_ns = mr_clock_ns() - begin_ns - d->times.resize_ns;
@@ -159,4 +182,9 @@ const char *mr_decoder_error(const struct mr_decoder *d)
 void mr_decoder_get_times(const struct mr_decoder *d, struct mr_decoder_times *out)
 {
     *out = d->times;
+}
+
+enum mr_decoder_path mr_decoder_path(const struct mr_decoder *d)
+{
+    return d->path;
 }

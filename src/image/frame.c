@@ -22,6 +22,15 @@ int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
     return 0;
 }
 
+uint32_t mr_jpeg_upsampling(const struct mr_plane_shape *s)
+{
+    int half_h = 2 * s->h_num == s->h_den, half_v = 2 * s->v_num == s->v_den;
+    int full_h = s->h_num == s->h_den, full_v = s->v_num == s->v_den;
+    if ((half_h && (half_v || full_v) && s->cols > 2) || (full_h && half_v))
+        return MR_UPSAMPLE_TRIANGLE;
+    return MR_UPSAMPLE_REPEAT;
+}
+
 int mr_frame_begin_rows(const struct mr_frame *f, uint32_t width, uint32_t height,
                         const struct mr_region *region)
 {

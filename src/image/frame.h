@@ -19,6 +19,10 @@ struct mr_frame {
 int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
                     struct mr_region *out);
 
+/* What libjpeg would make of a plane's missing samples (enum mr_upsampling): it interpolates where
+ * chroma is halved in one or both directions and repeats samples elsewhere. */
+uint32_t mr_jpeg_upsampling(const struct mr_plane_shape *s);
+
 /* Begin resizing three full planes that arrive row by row, as RGB triples. */
 int mr_frame_begin_rows(const struct mr_frame *f, uint32_t width, uint32_t height,
                         const struct mr_region *region);

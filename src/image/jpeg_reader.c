@@ -232,17 +232,6 @@ static uint32_t min_dct_size(const struct mr_jpeg *j)
 #endif
 }
 
-/* libjpeg interpolates where chroma is halved in one or both directions and repeats samples
- * elsewhere. */
-static uint32_t upsampling_of(const struct mr_plane_shape *s, uint32_t size)
-{
-    int half_h = 2 * s->h_num == s->h_den, half_v = 2 * s->v_num == s->v_den;
-    int full_h = s->h_num == s->h_den, full_v = s->v_num == s->v_den;
-    if (size > 1 && ((half_h && (half_v || full_v) && s->cols > 2) || (full_h && half_v)))
-        return MR_UPSAMPLE_TRIANGLE;
-    return MR_UPSAMPLE_REPEAT;
-}
-
 static void describe_planes(const struct mr_jpeg *j, struct mr_picture *pic)
 {
     uint32_t max_h = (uint32_t)j->lib.max_h_samp_factor, max_v = (uint32_t)j->lib.max_v_samp_factor;
@@ -260,7 +249,7 @@ static void describe_planes(const struct mr_jpeg *j, struct mr_picture *pic)
         };
         s->stored_cols = n_mcus * s->h_num;
         s->stripe_rows = s->v_num;
-        s->upsampling = upsampling_of(s, min_dct_size(j));
+        s->upsampling = min_dct_size(j) > 1 ? mr_jpeg_upsampling(s) : MR_UPSAMPLE_REPEAT;
     }
     pic->width = j->lib.output_width;
     pic->height = j->lib.output_height;

@@ -11,8 +11,8 @@ static int mul_round(int a, int b)
 }
 
 /* Between two rows in 16 bits: the weight of the second has 15 bits there, so 1 is out of reach. */
-static void blend_two(const uint8_t *a, const uint8_t *b, int weight, uint32_t first, uint32_t end,
-                      int16_t *out)
+static void blend_two(const uint8_t *restrict a, const uint8_t *restrict b, int weight,
+                      uint32_t first, uint32_t end, int16_t *restrict out)
 {
     int w = 2 * weight < 32767 ? 2 * weight : 32767;
     for (uint32_t i = first; i < end; i++)
@@ -34,7 +34,8 @@ static void blend_rows(const uint8_t *const *rows, const int16_t *weights, uint3
     }
 }
 
-static void blend_columns(const int16_t *in, const struct mr_axis *axis, int16_t *out)
+static void blend_columns(const int16_t *restrict in, const struct mr_axis *axis,
+                          int16_t *restrict out)
 {
     for (uint32_t x = 0; x < axis->spec.n_out; x++) {
         const int16_t *w = axis->weights + (size_t)(x / MR_AXIS_LANES) * axis->n_pairs * 32 +
@@ -53,7 +54,8 @@ static int16_t clamp(int v)
 }
 
 /* R = Y + 1.402 Cr, G = Y - 0.344136 Cb - 0.714136 Cr, B = Y + 1.772 Cb, in 1/32768. */
-static void ycc_to_rgb(int16_t *y_r, int16_t *cb_g, int16_t *cr_b, uint32_t n)
+static void ycc_to_rgb(int16_t *restrict y_r, int16_t *restrict cb_g, int16_t *restrict cr_b,
+                       uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         int y = y_r[i], cb = cb_g[i] - 128 * 128, cr = cr_b[i] - 128 * 128;

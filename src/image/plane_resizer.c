@@ -139,6 +139,11 @@ static void schedule(struct mr_resizer *r)
             p->n_ring = held > p->n_ring ? held : p->n_ring;
         }
     }
+    /* Whole stripes, so that the rows of one lie side by side. */
+    for (unsigned i = 0; i < r->n_planes; i++) {
+        uint32_t n = r->planes[i].shape.stripe_rows;
+        r->planes[i].n_ring = (r->planes[i].n_ring + n - 1) / n * n;
+    }
 }
 
 static int reserve_memory(struct mr_resizer *r)

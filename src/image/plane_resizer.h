@@ -80,7 +80,8 @@ void mr_resizer_fini(struct mr_resizer *r);
 /* 0 or -ENOMEM.  Memory is that of a few rows, unless an output pixel is the mean of many. */
 int mr_resizer_begin(struct mr_resizer *r, const struct mr_picture *p);
 
-/* Where to write row `row`, which must be one of the next stripe's. */
+/* Where to write row `row`, which must be one of the next stripe's.  The rows of a stripe lie the
+ * plane's `stride` apart. */
 uint8_t *mr_resizer_row(struct mr_resizer *r, unsigned plane, uint32_t row);
 
 /* Whether any sample of the next stripe matters; if not, it need not be written. */

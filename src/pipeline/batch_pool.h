@@ -29,6 +29,7 @@ struct mr_slot_cost {
     uint64_t map_at;            /* decoding or the map began, and took: */
     uint64_t decode_ns, resize_ns;
     uint64_t map_ns; /* a callback; only while a trace is on */
+    unsigned path; /* enum mr_decoder_path: who decoded it */
 };
 
 /* Memory for a file that does not fit into its slot. */

@@ -44,6 +44,7 @@ int mr_decode_map_run(struct mr_decode_map *m, unsigned worker, const uint8_t *b
     cost->map_at = times.begin_ns;
     cost->decode_ns = times.decode_ns;
     cost->resize_ns = times.resize_ns;
+    cost->path = mr_decoder_path(m->decoder[worker]);
     return r;
 }
 

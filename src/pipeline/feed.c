@@ -508,6 +508,7 @@ static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, ui
         s->read_s += (double)cost->read_ns / 1e9;
         s->decode_s += (double)cost->decode_ns / 1e9;
         s->resize_s += (double)cost->resize_ns / 1e9;
+        s->decoded_by[cost->path] += p->decode != NULL;
         mr_histogram_add(&p->read_ns, cost->read_ns);
     }
     mr_histogram_add(&p->batch_ns, waited_ns);

@@ -1,0 +1,361 @@
+/* jpeg_scan.c - Huffman decoding of a baseline scan: where most of the time goes.
+ *
+ * Bits.  `buffer` holds the next bits left-aligned.  A refill ors the next eight bytes in below the
+ * bits that are left and advances `next` by the whole bytes among those that fit, so that at least
+ * 56 bits are there and no branch was taken.  Bits below the counted ones are of bytes that the
+ * next refill brings again, in the same place: the or changes nothing.  That holds only while the
+ * bytes stay what they are, so the buffer is cut to its counted bits when the window moves.
+ *
+ * Symbols.  One lookup yields up to two coefficients (jpeg_huffman.h), both are stored, and only
+ * then is looked whether the block is over: the end of block is an advance so large that the one
+ * comparison with 63 finds it too.  Stores behind the block's end go to its DC place, which is
+ * written last.  Four lookups take 44 bits at the most, so one refill serves four; what a DC value
+ * leaves serves three.
+ *
+ * Coefficients are stored where the inverse transform wants them: row by row, four blocks side by
+ * side, 32 values from row to row.
+ *
+ * Bounds, all of them:
+ *   out    places[] maps every k to one of the block's 64 places.  k is at most 62 before a lookup
+ *          and grows by 16 + MR_AC_END at the most, so it stays below 160.
+ *   in     A code has up to 16 bits and a value up to 15, and a block has 64 symbols at the most:
+ * at most 64 * 31 bits are 248 bytes.  A group is begun with its blocks' 256 bytes each in the
+ *          window, or with the end of the segment in it.  In either case the group ends below
+ *          `end` + 40 * 256 + 8, within MR_JPEG_BEYOND.
+ *   time   each lookup takes at least one bit or gives the block up.
+ * Bits behind the end of a segment may be anything.  A block that used them was given up or is
+ * found by comparing the position with the end after each run of MCUs; one that did not cannot
+ * depend on them, since a code does not depend on what follows it.
+ *
+ * What libjpeg would warn of or repair, and what would make its own variants differ, is left to it:
+ * coefficients beyond the 63rd, codes that do not exist, a DC value beyond 16 bits, restart markers
+ * out of turn, bytes left over in front of one. */
+#include "jpeg_scan.h"
+
+#include "jpeg_kernels.h"
+
+#include <string.h>
+
+#define BLOCK_BYTES 256 /* more than a block can take */
+#define LOOKUPS     4   /* between two refills */
+#define LAST        63
+#define MOST_DC     20 /* bits of a DC value that leave enough for LOOKUPS - 1 */
+
+_Static_assert(MR_JPEG_GROUP *MR_JPEG_MCU_BLOCKS *BLOCK_BYTES + 64 <= MR_JPEG_BEYOND, "bounds");
+_Static_assert(LOOKUPS *MR_AC_BITS <= 56, "bits of a refill");
+_Static_assert(MOST_DC + (LOOKUPS - 1) * MR_AC_BITS <= 56, "bits of a refill");
+
+/* Where the coefficient at each place of the zigzag lies, in a unit, from its block's first. */
+#define ROW(r, c) ((r)*32 + (c))
+static const uint8_t places[160] = {
+    ROW(0, 0), ROW(0, 1), ROW(1, 0), ROW(2, 0), ROW(1, 1), ROW(0, 2), ROW(0, 3), ROW(1, 2),
+    ROW(2, 1), ROW(3, 0), ROW(4, 0), ROW(3, 1), ROW(2, 2), ROW(1, 3), ROW(0, 4), ROW(0, 5),
+    ROW(1, 4), ROW(2, 3), ROW(3, 2), ROW(4, 1), ROW(5, 0), ROW(6, 0), ROW(5, 1), ROW(4, 2),
+    ROW(3, 3), ROW(2, 4), ROW(1, 5), ROW(0, 6), ROW(0, 7), ROW(1, 6), ROW(2, 5), ROW(3, 4),
+    ROW(4, 3), ROW(5, 2), ROW(6, 1), ROW(7, 0), ROW(7, 1), ROW(6, 2), ROW(5, 3), ROW(4, 4),
+    ROW(3, 5), ROW(2, 6), ROW(1, 7), ROW(2, 7), ROW(3, 6), ROW(4, 5), ROW(5, 4), ROW(6, 3),
+    ROW(7, 2), ROW(7, 3), ROW(6, 4), ROW(5, 5), ROW(4, 6), ROW(3, 7), ROW(4, 7), ROW(5, 6),
+    ROW(6, 5), ROW(7, 4), ROW(7, 5), ROW(6, 6), ROW(5, 7), ROW(6, 7), ROW(7, 6), ROW(7, 7),
+    /* the rest is 0, the DC place */
+};
+_Static_assert(LAST - 1 + 16 + MR_AC_END < sizeof places, "bounds");
+
+/* ---- bits ---- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void refill(struct mr_jpeg_bits *b)
+{
+    uint64_t more;
+    memcpy(&more, b->next, sizeof more);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    more = __builtin_bswap64(more);
+#endif
+    b->buffer |= more >> (b->left & 63);
+    b->next += (~b->left & 63) >> 3;
+    b->left = (b->left & 63) | 56;
+}
+
+INLINE void drop(struct mr_jpeg_bits *b, uint64_t n)
+{
+    b->buffer <<= n & 63;
+    b->left -= n;
+}
+
+/* The first `size` bits as JPEG codes a value: without its leading 1 it is negative. */
+INLINE int value_of(uint64_t buffer, unsigned size)
+{
+    int v = (int)(buffer >> 1 >> (63 - size));
+    int is_negative = ~(int)((int64_t)buffer >> 63);
+    return v + (is_negative & (1 - (1 << size)));
+}
+
+/* ---- a block ---- */
+
+/* The difference to the last block's DC value; -1 in *size: no such code. */
+INLINE int dc_difference(struct mr_jpeg_bits *b, const struct mr_jpeg_dc_table *t, int *size)
+{
+    uint32_t e = t->lookup[b->buffer >> (64 - MR_DC_BITS)];
+    if (__builtin_expect(!e, 0)) {
+        unsigned n_bits = 0;
+        int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(b->buffer >> 48), MR_DC_BITS, &n_bits);
+        *size = symbol;
+        if (symbol < 0)
+            return 0;
+        e = (n_bits + (unsigned)symbol) | n_bits << 8 | (uint32_t)symbol << 16;
+    }
+    *size = (int)(e >> 16);
+    int v = value_of(b->buffer << (e >> 8 & 63), e >> 16);
+    drop(b, e & 255);
+    if (__builtin_expect((e & 255) > MOST_DC, 0))
+        refill(b);
+    return v;
+}
+
+/* A symbol that does not fit into a lookup with its value; `e` is what the lookup found.  The new
+ * k, MR_AC_END more at the end of the block, or 0: none that a plain file has. */
+INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_table *t, uint32_t e,
+                            uint64_t k, int16_t *out)
+{
+    unsigned n_bits = e >> MR_AC_FIRST_AT & 31;
+    int symbol = (int)(e >> MR_AC_VALUE_1_AT & 255);
+    if (!n_bits)
+        symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(b->buffer >> 48), MR_AC_BITS, &n_bits);
+    if (symbol < 0)
+        return 0;
+    unsigned run = (unsigned)symbol >> 4, size = (unsigned)symbol & 15;
+    drop(b, n_bits);
+    if (!size && run != 15)
+        return k + MR_AC_END;
+    k += run + 1;
+    if (k > LAST)
+        return 0;
+    if (size)
+        out[places[k]] = (int16_t)value_of(b->buffer, size);
+    drop(b, size);
+    return k;
+}
+
+/* The 63 other coefficients; the place of the last one, or -1. */
+INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t, int16_t *out)
+{
+    struct mr_jpeg_bits b = *bits;
+    const uint32_t *lookup = t->lookup;
+    uint64_t k = 0, k_1 = 0, before = 0;
+    uint32_t e = 0;
+    int i = 1, slow = 0; /* what the DC value left is enough for three */
+    for (;;) {
+#pragma GCC unroll 4
+        for (; i < LOOKUPS; i++) {
+            e = lookup[b.buffer >> (64 - MR_AC_BITS)];
+            if (__builtin_expect(!(e & 63), 0)) {
+                slow = 1;
+                break;
+            }
+            before = b.buffer;
+            k_1 = k + (e >> MR_AC_FIRST_AT & 31);
+            b.buffer <<= e & 63;
+            b.left -= e; /* what is above the low six bits vanishes modulo 64 */
+            out[places[k_1]] = (int16_t)((int32_t)(e << (25 - MR_AC_VALUE_1_AT)) >> 25);
+            k += e >> MR_AC_ADVANCE_AT & 127;
+            out[places[k]] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
+            if (k >= LAST)
+                break;
+        }
+        i = 0;
+        if (k >= LAST)
+            break;
+        refill(&b);
+        if (__builtin_expect(slow, 0)) {
+            slow = 0;
+            k = slow_symbol(&b, t, e, k, out);
+            if (!k)
+                return -1;
+            e = 0;
+            if (k >= LAST)
+                break;
+            refill(&b);
+        }
+    }
+    if (k > LAST) {
+        int ended = !e || (e >> MR_AC_ADVANCE_AT & 127) >= MR_AC_END;
+        if (ended && k < MR_AC_END + LAST) {
+            k -= MR_AC_END;
+        } else if (e && k_1 == LAST) {
+            /* The first of two symbols was the block's last: the second is not ours to take. */
+            unsigned n_bits = 0;
+            int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(before >> 48), 0, &n_bits);
+            n_bits += (unsigned)symbol & 15;
+            b.buffer = before << n_bits;
+            b.left += (e & 63) - n_bits;
+            k = LAST;
+        } else {
+            return -1;
+        }
+    }
+    *bits = b;
+    return (int)k;
+}
+
+INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *at, unsigned n)
+{
+    struct mr_jpeg_bits b = *bits;
+    for (const struct mr_jpeg_block *end = at + n; at < end; at++) {
+        int size;
+        refill(&b);
+        int dc = *at->last_dc + dc_difference(&b, at->dc, &size);
+        if (__builtin_expect(size < 0 || dc != (int16_t)dc, 0))
+            return 0;
+        int last = ac_values(&b, at->ac, at->out);
+        if (__builtin_expect(last < 0, 0))
+            return 0;
+        *at->last_dc = dc;
+        at->out[0] = (int16_t)dc;
+        *at->last = (uint8_t)(last > *at->last ? last : *at->last);
+    }
+    *bits = b;
+    return 1;
+}
+
+int mr_decode_blocks_plain(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *blocks,
+                           unsigned n)
+{
+    return decode_blocks(bits, blocks, n);
+}
+
+#ifdef __x86_64__
+__attribute__((target("bmi,bmi2"))) int
+mr_decode_blocks_bmi2(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *blocks, unsigned n)
+{
+    return decode_blocks(bits, blocks, n);
+}
+#endif
+
+/* ---- the scan ---- */
+
+/* The blocks of a group in the order of the file. */
+static void plan_blocks(struct mr_jpeg_scan *s, const struct mr_jpeg_header *h)
+{
+    struct mr_jpeg_block *at = s->blocks;
+    unsigned n_units = 0;
+    for (unsigned i = 0; i < h->n_components; i++) {
+        s->first_unit[i] = n_units;
+        n_units += h->component[i].h * h->component[i].v;
+    }
+    s->n_blocks = n_units;
+    for (unsigned mcu = 0; mcu < MR_JPEG_GROUP; mcu++)
+        for (unsigned i = 0; i < h->n_components; i++) {
+            const struct mr_jpeg_component *c = &h->component[i];
+            for (unsigned k = 0; k < (unsigned)c->h * c->v; k++) {
+                unsigned column = mcu * c->h + k % c->h;
+                unsigned unit = s->first_unit[i] + k / c->h * c->h + column / 4;
+                *at++ = (struct mr_jpeg_block){.dc = &s->dc[c->dc_table],
+                                               .ac = &s->ac[c->ac_table],
+                                               .out = s->units[unit] + column % 4 * 8,
+                                               .last_dc = &s->last_dc[i],
+                                               .last = &s->last[unit]};
+            }
+        }
+}
+
+static int build_tables(struct mr_jpeg_scan *s, const struct mr_jpeg_header *h, size_t n_bytes)
+{
+    int pairs = n_bytes > 4096;
+    for (unsigned i = 0; i < h->n_components; i++) {
+        const struct mr_jpeg_component *c = &h->component[i];
+        if (!mr_jpeg_dc_build(&s->dc[c->dc_table], &h->dc[c->dc_table]) ||
+            !mr_jpeg_ac_build(&s->ac[c->ac_table], &h->ac[c->ac_table], pairs))
+            return 0;
+    }
+    return 1;
+}
+
+static void begin_segment(struct mr_jpeg_scan *s)
+{
+    s->bits = (struct mr_jpeg_bits){.next = mr_jpeg_bytes_next_segment(&s->bytes)};
+    memset(s->last_dc, 0, sizeof s->last_dc);
+    s->restart_left = s->restart_interval ? s->restart_interval : UINT32_MAX;
+}
+
+int mr_jpeg_scan_begin(struct mr_jpeg_scan *s, const struct mr_jpeg_header *h, const uint8_t *bytes,
+                       size_t len, const struct mr_jpeg_kernels *k)
+{
+    int r = mr_jpeg_bytes_begin(&s->bytes, bytes + h->scan_at, len - h->scan_at, k->copy_plain);
+    if (r)
+        return r;
+    s->decode_blocks = k->decode_blocks;
+    s->restart_interval = h->restart_interval;
+    s->n_restarts = 0;
+    memset(s->units, 0, sizeof s->units);
+    memset(s->last, 0, sizeof s->last);
+    plan_blocks(s, h);
+    begin_segment(s);
+    return build_tables(s, h, len - h->scan_at) ? MR_JPEG_GOOD : MR_JPEG_ODD;
+}
+
+void mr_jpeg_scan_fini(struct mr_jpeg_scan *s)
+{
+    mr_jpeg_bytes_fini(&s->bytes);
+}
+
+/* Bits of the window that were not used; below 0 when more were used than there are. */
+static ptrdiff_t unused_bits(const struct mr_jpeg_scan *s)
+{
+    return 8 * (s->bytes.end - s->bits.next) + (ptrdiff_t)(s->bits.left & 63);
+}
+
+/* See to it that the window holds what n_mcus can take, or all that is left of the segment. */
+static int make_ready(struct mr_jpeg_scan *s, unsigned n_mcus)
+{
+    ptrdiff_t need = (ptrdiff_t)(n_mcus * s->n_blocks * BLOCK_BYTES);
+    if (s->bytes.marker || s->bytes.end - s->bits.next >= need)
+        return 1;
+    unsigned left = s->bits.left & 63;
+    s->bits.buffer &= left ? ~(UINT64_MAX >> left) : 0;
+    s->bits.next = mr_jpeg_bytes_more(&s->bytes, s->bits.next);
+    return s->bits.next != NULL;
+}
+
+/* The interval is over: all but the padding of its bits was used, and the right marker follows. */
+static int restart(struct mr_jpeg_scan *s)
+{
+    if (!make_ready(s, 1) || s->bytes.marker != 0xd0 + (s->n_restarts & 7))
+        return 0;
+    ptrdiff_t unused = unused_bits(s);
+    if (unused < 0 || unused > 7)
+        return 0;
+    s->n_restarts++;
+    begin_segment(s);
+    return 1;
+}
+
+int mr_jpeg_scan_group(struct mr_jpeg_scan *s, unsigned n_mcus)
+{
+    for (unsigned done = 0, n; done < n_mcus; done += n) {
+        if (s->restart_left == 0 && !restart(s))
+            return MR_JPEG_ODD;
+        n = n_mcus - done < s->restart_left ? n_mcus - done : s->restart_left;
+        if (!make_ready(s, n) ||
+            !s->decode_blocks(&s->bits, s->blocks + done * s->n_blocks, n * s->n_blocks) ||
+            unused_bits(s) < 0)
+            return MR_JPEG_ODD;
+        if (s->restart_interval)
+            s->restart_left -= n;
+    }
+    return MR_JPEG_GOOD;
+}
+
+void mr_jpeg_scan_drop(struct mr_jpeg_scan *s)
+{
+    memset(s->units, 0, s->n_blocks * sizeof s->units[0]);
+    memset(s->last, 0, s->n_blocks);
+}
+
+int mr_jpeg_scan_end(struct mr_jpeg_scan *s, int whole)
+{
+    const struct mr_jpeg_bytes *b = &s->bytes;
+    if (whole)
+        return make_ready(s, MR_JPEG_GROUP) && b->marker == 0xd9 ? MR_JPEG_GOOD : MR_JPEG_ODD;
+    /* libjpeg reads a few bytes ahead, and fails if the file ends there. */
+    return b->marker || b->in_end - b->in > 64 ? MR_JPEG_GOOD : MR_JPEG_ODD;
+}

@@ -1,0 +1,293 @@
+/* test_jpeg_twin.c - our own JPEG decoder gives what libjpeg-turbo gives: coefficients, samples,
+ * pixels, refusals.
+ *
+ * MILLRACE_JPEG_ENCODES=N tries N re-encoded images instead of a few; MILLRACE_TEST_DATA=DIR
+ * every file below DIR as well. */
+#include "jpeg_twin.h"
+#include "unit.h"
+
+#include "jpeg_kernels.h"
+#include "plane_resizer.h"
+
+#include <millrace/store.h>
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FEW_ENCODES 150
+#define MAX_FILE    ((size_t)64 << 20)
+
+static const enum mr_image_simd simds[] = {MR_SIMD_SCALAR, MR_SIMD_AVX2, MR_SIMD_AVX512};
+
+static void require(int ok, const char *what, const char *which)
+{
+    if (!ok)
+        fail_msg("%s: %s", which, what);
+}
+
+/* ---- stages ---- */
+
+/* Nonzero when our stages take the file; then every instruction set must agree with the twin. */
+static int compare_stages(const uint8_t *bytes, size_t len, const char *which)
+{
+    struct twin turbo = {0}, own;
+    int taken = 0;
+    for (size_t i = 0; i < ARRAY_LEN(simds); i++) {
+        if (!mr_kernels_pick(simds[i]))
+            continue;
+        int now = twin_own(bytes, len, simds[i], &own);
+        require(i == 0 || now == taken, "instruction sets disagree", which);
+        taken = now;
+        if (taken && i == 0)
+            require(twin_turbo(bytes, len, &turbo), "libjpeg-turbo refuses it", which);
+        const char *difference = taken ? twin_difference(&own, &turbo) : NULL;
+        require(!difference, difference, which);
+        twin_free(&own);
+    }
+    twin_free(&turbo);
+    return taken;
+}
+
+static void re_encoded_images_are_equal_bit_for_bit(void **state)
+{
+    const char *wanted = getenv("MILLRACE_JPEG_ENCODES");
+    unsigned n = wanted ? (unsigned)atoi(wanted) : FEW_ENCODES;
+    char text[160];
+    for (unsigned i = 0; i < n; i++) {
+        struct twin_kind k = twin_kind(i, 4096);
+        struct sample s = twin_encode(&k);
+        require(compare_stages(s.bytes, s.len, twin_text(&k, text, sizeof text)),
+                "our decoder does not take it", text);
+        free(s.bytes);
+    }
+    assert_true(n > 0);
+}
+
+/* nftw has no context to pass. */
+static struct {
+    uint8_t *bytes;
+    unsigned n_files, n_taken;
+} walk;
+
+static int visit(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    size_t len;
+    if (type != FTW_F || path[where->base] == '.' || st->st_size == 0 ||
+        mr_file_read(path, walk.bytes, MAX_FILE, &len))
+        return 0;
+    walk.n_files++;
+    walk.n_taken += (unsigned)compare_stages(walk.bytes, len, path);
+    return 0;
+}
+
+static void files_are_equal_bit_for_bit(void **state)
+{
+    const char *root = getenv("MILLRACE_TEST_DATA");
+    if (!root || !*root)
+        skip();
+    walk.bytes = malloc(MAX_FILE);
+    assert_non_null(walk.bytes);
+    nftw(root, visit, 16, FTW_PHYS);
+    free(walk.bytes);
+    print_message("%u files, %u taken by our decoder\n", walk.n_files, walk.n_taken);
+    assert_true(walk.n_files > 0);
+}
+
+/* ---- whole decoders ---- */
+
+struct pair {
+    struct mr_decoder *own, *turbo;
+    size_t slot_bytes;
+};
+
+static struct pair new_pair(struct mr_decoder_opts o)
+{
+    struct pair p = {.slot_bytes = mr_decoder_bytes(&o)};
+    assert_int_equal(mr_decoder_new(&o, &p.own), 0);
+    o.decoder = MR_DECODER_TURBO;
+    assert_int_equal(mr_decoder_new(&o, &p.turbo), 0);
+    return p;
+}
+
+static void free_pair(struct pair *p)
+{
+    mr_decoder_free(p->own);
+    mr_decoder_free(p->turbo);
+}
+
+/* Both into slots of their own; the path that the first took. */
+static enum mr_decoder_path compare_pair(struct pair *p, const uint8_t *bytes, size_t len,
+                                         uint8_t *slots[2], const char *which)
+{
+    memset(slots[0], 1, p->slot_bytes);
+    memset(slots[1], 2, p->slot_bytes);
+    int a = mr_decoder_run(p->own, bytes, len, len, slots[0]);
+    int b = mr_decoder_run(p->turbo, bytes, len, len, slots[1]);
+    require(a == b, "one decoder takes what the other refuses", which);
+    require(!strcmp(mr_decoder_error(p->own), mr_decoder_error(p->turbo)), "words differ", which);
+    require(a || !memcmp(slots[0], slots[1], p->slot_bytes), "pixels differ", which);
+    require(b || mr_decoder_path(p->turbo) == MR_PATH_TURBO, "the wrong decoder", which);
+    return mr_decoder_path(p->own);
+}
+
+static const struct mr_decoder_opts ways[] = {
+    {.width = 50, .height = 40},
+    {.width = 224, .height = 224, .layout = MR_IMAGE_NCHW},
+    {.width = 33, .height = 21, .augment = MR_AUGMENT_CROP_FLIP},
+    {.width = 64, .height = 64, .augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_IMAGE_U8},
+    {.width = 10, .height = 10, .resize = MR_RESIZE_AREA},
+    {.width = 150, .height = 150, .resize = MR_RESIZE_AREA},
+    {.width = 40, .height = 40, .exact = 1},
+    {.width = 40, .height = 40, .accept_truncated = 1, .simd = MR_SIMD_SCALAR},
+};
+
+static void pixels_do_not_depend_on_the_decoder(void **state)
+{
+    char text[160];
+    for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
+        struct pair p = new_pair(ways[w]);
+        uint8_t *slots[2] = {malloc(p.slot_bytes), malloc(p.slot_bytes)};
+        for (unsigned i = 0; i < 60; i++) {
+            struct twin_kind k = twin_kind(12 + i, 700);
+            struct sample s = twin_encode(&k);
+            compare_pair(&p, s.bytes, s.len, slots, twin_text(&k, text, sizeof text));
+            free(s.bytes);
+        }
+        free_pair(&p);
+        free(slots[0]);
+        free(slots[1]);
+    }
+}
+
+static void only_plain_files_are_decoded_by_us(void **state)
+{
+    struct photo photo = sample_photo(90, 70, 3);
+    struct pair p = new_pair((struct mr_decoder_opts){.width = 40, .height = 40});
+    uint8_t *slots[2] = {malloc(p.slot_bytes), malloc(p.slot_bytes)};
+    for (const struct jpeg_kind *k = sample_jpeg_kinds; k->name; k++) {
+        int plain = (k->colour == SAMPLE_YCC || k->colour == SAMPLE_GREY) && !k->progressive &&
+                    !k->arithmetic;
+        struct sample s = sample_jpeg(&photo, k);
+        enum mr_decoder_path path = compare_pair(&p, s.bytes, s.len, slots, k->name);
+        require(path == (plain ? MR_PATH_OWN : MR_PATH_TURBO), "the wrong decoder", k->name);
+        s.bytes[s.len - 1] = 0; /* no end marker */
+        path = compare_pair(&p, s.bytes, s.len, slots, k->name);
+        require(path != MR_PATH_OWN, "taken without an end", k->name);
+        free(s.bytes);
+    }
+    free_pair(&p);
+    free(slots[0]);
+    free(slots[1]);
+    free(photo.rgb);
+}
+
+/* ---- bounds ---- */
+
+/* n bytes with pages that may not be touched on both sides; the bytes end at the second. */
+struct guarded {
+    uint8_t *map, *at;
+    size_t map_bytes;
+};
+
+static struct guarded new_guarded(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (n + page - 1) / page * page;
+    struct guarded g = {.map_bytes = inner + 2 * page};
+    g.map = mmap(NULL, g.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(g.map != MAP_FAILED);
+    assert_int_equal(mprotect(g.map + page, inner, PROT_READ | PROT_WRITE), 0);
+    g.at = g.map + page + inner - n;
+    return g;
+}
+
+static void damage(uint8_t *bytes, size_t len, uint64_t *random)
+{
+    for (unsigned n = sample_random(random) % 4; n > 0; n--)
+        bytes[sample_random(random) % len] = (uint8_t)sample_random(random);
+}
+
+/* Cut and damaged files that end at a page which may not be read, into slots that end at one which
+ * may not be written. */
+static void nothing_outside_the_file_and_the_slot_is_touched(void **state)
+{
+    uint64_t random = 1;
+    for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
+        struct pair p = new_pair(ways[w]);
+        struct guarded a = new_guarded(p.slot_bytes), b = new_guarded(p.slot_bytes);
+        uint8_t *slots[2] = {a.at, b.at};
+        for (unsigned i = 0; i < 24; i++) {
+            struct twin_kind k = twin_kind(30 + i, 100);
+            struct sample s = twin_encode(&k);
+            for (unsigned n = 0; n < 8; n++) {
+                size_t len = n < 4 ? s.len : 1 + sample_random(&random) % s.len;
+                struct guarded in = new_guarded(len);
+                memcpy(in.at, s.bytes, len);
+                if (n)
+                    damage(in.at, len, &random);
+                compare_pair(&p, in.at, len, slots, "a damaged file");
+                munmap(in.map, in.map_bytes);
+            }
+            free(s.bytes);
+        }
+        munmap(a.map, a.map_bytes);
+        munmap(b.map, b.map_bytes);
+        free_pair(&p);
+    }
+}
+
+static size_t axis_bytes(const struct mr_axis *a)
+{
+    return a->memory.cap;
+}
+
+/* What a decoder's thread holds beyond the file: the stages, the rings and the tables. */
+static void memory_does_not_grow_with_the_file(void **state)
+{
+    static const int luma[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 2}, {2, 4}, {1, 4}};
+    for (size_t i = 0; i < ARRAY_LEN(luma); i++) {
+        struct mr_decoder_opts o = {.width = 224, .height = 224, .max_pixels = 1 << 24};
+        struct mr_picture pic = {
+            .colour = MR_COLOUR_YCC, .width = 4096, .height = 3072, .shrink = 1};
+        struct mr_resizer r;
+        pic.region = (struct mr_region){.width = 4096, .height = 3072};
+        for (int c = 0; c < 3; c++) {
+            uint32_t h = c ? 1 : (uint32_t)luma[i][0], v = c ? 1 : (uint32_t)luma[i][1];
+            uint32_t max_h = (uint32_t)luma[i][0], max_v = (uint32_t)luma[i][1];
+            pic.planes[c] = (struct mr_plane_shape){.cols = 4096 * h / max_h,
+                                                    .rows = 3072 * v / max_v,
+                                                    .stored_cols = 4096 * h / max_h,
+                                                    .stripe_rows = v * 8,
+                                                    .h_num = h,
+                                                    .h_den = max_h,
+                                                    .v_num = v,
+                                                    .v_den = max_v};
+        }
+        mr_resizer_init(&r, &o, mr_kernels_pick(MR_SIMD_SCALAR));
+        assert_int_equal(mr_resizer_begin(&r, &pic), 0);
+        size_t bytes = sizeof(struct mr_jpeg_scan) + sizeof(struct mr_jpeg_header) +
+                       MR_JPEG_WINDOW + MR_JPEG_BEYOND + r.blended.cap + r.narrow.cap +
+                       r.tap_rows.cap + r.due.cap;
+        for (int c = 0; c < 3; c++)
+            bytes += r.planes[c].ring.cap + axis_bytes(&r.planes[c].own_across) +
+                     axis_bytes(&r.planes[c].own_down);
+        mr_resizer_fini(&r);
+        assert_true(bytes < 1000000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(re_encoded_images_are_equal_bit_for_bit),
+        cmocka_unit_test(files_are_equal_bit_for_bit),
+        cmocka_unit_test(pixels_do_not_depend_on_the_decoder),
+        cmocka_unit_test(only_plain_files_are_decoded_by_us),
+        cmocka_unit_test(nothing_outside_the_file_and_the_slot_is_touched),
+        cmocka_unit_test(memory_does_not_grow_with_the_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
