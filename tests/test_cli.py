@@ -11,8 +11,8 @@ import subprocess
 from system_kit import (MILLRACE, TIMEOUT_S, OnTerminal, TempDirCase, engines, is_root, main,
                         make_files, needs, results, run, text)
 
-COMMANDS = ["baseline", "bench", "checkpoint", "evict", "generate", "inspect", "report", "train",
-            "watch"]
+COMMANDS = ["baseline", "bench", "checkpoint", "evict", "generate", "inspect", "report", "study",
+            "train", "watch"]
 NUMBER = (int, float)
 MAYBE_INT = (int, type(None))
 LATENCY = {"p50": NUMBER, "p99": NUMBER, "p999": NUMBER}
