@@ -30,7 +30,9 @@ struct mr_series *mr_chart_series(struct mr_chart *c, const char *fmt, ...)
     int at = find(c->series_names, c->n_series, name);
     if (at >= 0)
         return &c->series[at];
-    if (c->n_series == MR_CHART_SERIES || !(c->series_names[c->n_series] = strdup(name))) {
+    if (c->n_series == MR_CHART_SERIES)
+        return NULL;
+    if (!(c->series_names[c->n_series] = strdup(name))) {
         c->failed = 1;
         return NULL;
     }
@@ -51,9 +53,11 @@ unsigned mr_chart_name(struct mr_chart *c, const char *fmt, ...)
     int at = find(c->names, c->n_names, name);
     if (at >= 0)
         return (unsigned)at;
-    if (c->n_names == MR_CHART_NAMES || !(c->names[c->n_names] = strdup(name))) {
+    if (c->n_names == MR_CHART_NAMES)
+        return MR_CHART_NAMES;
+    if (!(c->names[c->n_names] = strdup(name))) {
         c->failed = 1;
-        return 0;
+        return MR_CHART_NAMES;
     }
     return c->n_names++;
 }
@@ -80,6 +84,8 @@ void mr_chart_add(struct mr_chart *c, struct mr_series *s, struct mr_point p)
 void mr_chart_put(struct mr_chart *c, struct mr_series *s, unsigned at, double y, double lo,
                   double hi)
 {
+    if (at >= MR_CHART_NAMES)
+        return;
     while (s && s->n <= at && !c->failed)
         mr_chart_add(c, s, (struct mr_point){.x = s->n, .y = NAN});
     if (s && !c->failed)

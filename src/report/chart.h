@@ -23,7 +23,8 @@ struct mr_chart {
 /* The series of that name, made when it is new; NULL when there are too many. */
 struct mr_series *mr_chart_series(struct mr_chart *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The number of a category or row, made when it is new. */
+/* The number of a category or row, made when it is new; MR_CHART_NAMES when there are too many:
+ * what is put there is left out. */
 unsigned mr_chart_name(struct mr_chart *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void mr_chart_add(struct mr_chart *c, struct mr_series *s, struct mr_point p);

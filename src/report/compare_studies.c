@@ -81,7 +81,7 @@ static void compare(const struct measure *m, const struct mr_json *a, const stru
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
                                   .id = m->experiment,
                                   .title = m->title,
-                                  .x_label = "",
+                                  .x_label = "what was measured",
                                   .y_label = m->unit,
                                   .log_y = !m->less_is_better,
                                   .summary = "Bars of both studies side by side."}};
@@ -95,7 +95,7 @@ static void compare(const struct measure *m, const struct mr_json *a, const stru
         for (unsigned k = 0; k < mr_view_n(&vb); k++) {
             double y = mr_view_number(&vb, k, m->field);
             key_of(&vb, k, m, other, sizeof other);
-            if (strcmp(key, other) || !(x > 0) || !isfinite(y))
+            if (strcmp(key, other) || !(x > 0) || !isfinite(y / x))
                 continue;
             row(m, key, x, y, fmax(spread_of(&va, i, x), spread_of(&vb, k, y)), &table);
             unsigned at = mr_chart_name(&c, "%s", key);
@@ -126,7 +126,7 @@ int mr_report_compare(const struct mr_json *a, const char *name_a, const struct 
     enum { N = sizeof measures / sizeof *measures };
     const char *const names[2] = {name_a, name_b};
     struct mr_page_link links[N];
-    if (!mr_json_at(a, "results") || !mr_json_at(b, "results"))
+    if (!mr_json_is_array(mr_json_at(a, "results")) || !mr_json_is_array(mr_json_at(b, "results")))
         return mr_fail(err, -EBADMSG, "these are not the results of two studies");
     for (unsigned i = 0; i < N; i++)
         links[i] = (struct mr_page_link){measures[i].experiment, measures[i].title};

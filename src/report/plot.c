@@ -31,15 +31,17 @@ static void legend(const struct mr_plot *p, struct mr_markup *out)
 static void picture(const struct mr_plot *p, struct mr_markup *out)
 {
     struct mr_frame f;
-    mr_markup_add(out,
-                  "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
-                  "aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">",
-                  MR_PLOT_WIDTH, MR_PLOT_HEIGHT, p->id, p->id, p->id);
+    mr_frame_init(&f, p, out);
+    mr_markup_add(
+        out,
+        "<div class=\"scroll\"><svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
+        "aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">",
+        MR_PLOT_WIDTH, f.height, p->id, p->id, p->id);
     mr_markup_text(out, p->title);
     mr_markup_add(out, "</title><desc id=\"%s-d\">", p->id);
     mr_markup_text(out, p->summary);
     mr_markup_add(out, "</desc>");
-    mr_frame_begin(&f, p, out);
+    mr_frame_axes(&f);
     if (has_names(p))
         mr_draw_bars(&f);
     else if (p->kind == MR_PLOT_LINES)
@@ -48,7 +50,7 @@ static void picture(const struct mr_plot *p, struct mr_markup *out)
         mr_draw_areas(&f);
     else
         mr_draw_timeline(&f);
-    mr_markup_add(out, "</svg>");
+    mr_markup_add(out, "</svg></div>");
 }
 
 static unsigned n_rows(const struct mr_plot *p)
@@ -68,7 +70,7 @@ static void table_row(const struct mr_plot *p, const struct mr_series *s, unsign
     mr_markup_text(out, s->name);
     mr_markup_add(out, "</td><td>");
     if (p->kind == MR_PLOT_TIMELINE)
-        mr_markup_text(out, (unsigned)q->y < p->n_names ? p->names[(unsigned)q->y] : "");
+        mr_markup_text(out, mr_plot_row(p, q));
     else if (has_names(p))
         mr_markup_text(out, i < p->n_names ? p->names[i] : "");
     else
@@ -105,7 +107,7 @@ static void table(const struct mr_plot *p, struct mr_markup *out)
 
 void mr_plot_figure(const struct mr_plot *p, struct mr_markup *out)
 {
-    mr_markup_add(out, "<figure class=\"plot\" id=\"%s\"><figcaption>", p->id);
+    mr_markup_add(out, "<figure class=\"plot\" id=\"plot-%s\"><figcaption>", p->id);
     mr_markup_text(out, p->title);
     mr_markup_add(out, "</figcaption>");
     if (p->n_series)
@@ -135,8 +137,8 @@ void mr_plot_csv(const struct mr_plot *p, struct mr_markup *out)
             mr_markup_csv(out, p->series[s].name);
             mr_markup_add(out, ",");
             if (has_names(p) || p->kind == MR_PLOT_TIMELINE) {
-                unsigned at = has_names(p) ? i : (unsigned)q->y;
-                mr_markup_csv(out, at < p->n_names ? p->names[at] : "");
+                const char *name = i < p->n_names ? p->names[i] : "";
+                mr_markup_csv(out, has_names(p) ? name : mr_plot_row(p, q));
                 mr_markup_add(out, ",");
             } else {
                 csv_number(out, q->x, ",");

@@ -26,14 +26,14 @@ struct mr_point {
 struct mr_series {
     const char *name;
     unsigned colour; /* 0 .. MR_PLOT_COLOURS - 1 */
-    int dashed;      /* lines: somebody else's, or predicted */
+    int dashed;      /* lines: another one of the same colour */
     unsigned n;
     const struct mr_point *point;
 };
 
 struct mr_plot {
     enum mr_plot_kind kind;
-    const char *id;    /* letters, digits, '-': unique in the page, and the CSV's name */
+    const char *id;    /* letters, digits, '-': unique among plots, and the CSV's name */
     const char *title; /* also the accessible name */
     const char *x_label, *y_label; /* with units: "threads", "images/s" */
     const char *summary;           /* what it shows, in a sentence, for those who do not see it */

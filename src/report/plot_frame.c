@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#define CHARACTER 7.0 /* width of a digit at the labels' size */
+#define CHARACTER    7.0 /* width of a digit at the labels' size */
+#define LONGEST_NAME 30  /* characters of a category's or row's name that are shown */
 
 static int has_names(const struct mr_plot *p)
 {
@@ -70,6 +71,8 @@ static void tick_at_points(struct mr_frame *f, const struct range *x)
         for (unsigned i = 0; i < f->p->series[s].n; i++) {
             double v = f->p->series[s].point[i].x;
             unsigned k = 0;
+            if (!(v > 0) || !isfinite(v))
+                continue;
             while (k < n && place[k] != v)
                 k++;
             if (k == MR_MAX_TICKS)
@@ -97,12 +100,13 @@ static double label_width(const struct mr_frame *f)
     return CHARACTER * (double)longest;
 }
 
-static double row_label_width(const struct mr_plot *p)
+/* Characters of the longest name, as far as it is shown. */
+static size_t longest_name(const struct mr_plot *p)
 {
     size_t longest = 4;
     for (unsigned i = 0; i < p->n_names; i++)
         longest = strlen(p->names[i]) > longest ? strlen(p->names[i]) : longest;
-    return CHARACTER * (double)(longest > 22 ? 22 : longest);
+    return longest > LONGEST_NAME ? LONGEST_NAME : longest;
 }
 
 static void draw_y_axis(struct mr_frame *f)
@@ -124,28 +128,63 @@ static void draw_y_axis(struct mr_frame *f)
     mr_markup_add(f->out, "</text>");
 }
 
-/* Where category i of n begins and how wide it is. */
+/* The first characters of a name that is too long, whole ones. */
+static void short_name(struct mr_markup *out, const char *name, size_t most)
+{
+    char cut[64];
+    size_t n = most < sizeof cut - 4 ? most : sizeof cut - 4;
+    if (strlen(name) <= most) {
+        mr_markup_text(out, name);
+        return;
+    }
+    while (n && ((unsigned char)name[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(cut, name, n);
+    memcpy(cut + n, "…", sizeof "…");
+    mr_markup_text(out, cut);
+}
+
+static double slot_of(const struct mr_frame *f)
+{
+    return (f->right - f->left) / (f->p->n_names ? f->p->n_names : 1);
+}
+
 static void draw_names(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;
-    double width = (f->right - f->left) / (p->n_names ? p->n_names : 1);
-    unsigned fits = (unsigned)fmax(3, width / CHARACTER), every = 1;
+    double width = slot_of(f);
+    unsigned every = 1;
     if (p->touching && width < 5 * CHARACTER)
         every = (unsigned)ceil(5 * CHARACTER / width);
     for (unsigned i = 0; i < p->n_names; i += every) {
-        mr_markup_add(f->out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
-                      f->left + width * (i + 0.5), f->bottom + 18);
-        if (strlen(p->names[i]) > fits && !p->touching) {
-            char cut[64];
-            size_t n = fits < sizeof cut - 4 ? fits : sizeof cut - 4;
-            memcpy(cut, p->names[i], n);
-            memcpy(cut + n, "…", sizeof "…");
-            mr_markup_text(f->out, cut);
-        } else {
-            mr_markup_text(f->out, p->names[i]);
-        }
+        double x = f->left + width * (i + 0.5);
+        if (f->slant < 0)
+            mr_markup_add(f->out,
+                          "<text class=\"tick\" transform=\"translate(%.1f %.1f) rotate(%.0f)\" "
+                          "text-anchor=\"end\">",
+                          x + 4, f->bottom + 14, f->slant);
+        else
+            mr_markup_add(f->out,
+                          "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", x,
+                          f->bottom + 18);
+        short_name(f->out, p->names[i], LONGEST_NAME);
         mr_markup_add(f->out, "</text>");
     }
+}
+
+/* Names that do not fit side by side stand aslant, upright when there are many; the picture grows
+ * by what they need below it. */
+static void turn_names(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    size_t longest = longest_name(p);
+    if (!has_names(p) || p->touching || CHARACTER * ((double)longest + 1) <= slot_of(f))
+        return;
+    f->slant = slot_of(f) < 22 ? -90 : -40;
+    double turn = -f->slant * acos(-1) / 180;
+    double first = CHARACTER * fmin((double)strlen(p->names[0]), LONGEST_NAME) * cos(turn);
+    f->height += CHARACTER * (double)longest * sin(turn);
+    f->left = fmax(f->left, 24 + first - slot_of(f) / 2);
 }
 
 static void draw_x_axis(struct mr_frame *f)
@@ -166,7 +205,7 @@ static void draw_x_axis(struct mr_frame *f)
     mr_markup_add(f->out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>", f->left, f->bottom,
                   f->right);
     mr_markup_add(f->out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
-                  (f->left + f->right) / 2, MR_PLOT_HEIGHT - 6);
+                  (f->left + f->right) / 2, f->height - 6);
     mr_markup_text(f->out, f->p->x_label);
     mr_markup_add(f->out, "</text>");
 }
@@ -180,22 +219,27 @@ static void draw_rows(struct mr_frame *f)
                       f->top + height * (i + 1), f->right);
         mr_markup_add(f->out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
                       f->left - 8, f->top + height * (i + 0.5) + 4);
-        mr_markup_text(f->out, p->names[i]);
+        short_name(f->out, p->names[i], LONGEST_NAME);
         mr_markup_add(f->out, "</text>");
     }
 }
 
-void mr_frame_begin(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out)
+void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out)
 {
     struct range x, y;
-    *f = (struct mr_frame){
-        .p = p, .out = out, .top = 10, .bottom = MR_PLOT_HEIGHT - 46, .right = MR_PLOT_WIDTH - 14};
+    *f = (struct mr_frame){.p = p,
+                           .out = out,
+                           .top = 10,
+                           .bottom = MR_PLOT_HEIGHT - 46,
+                           .right = MR_PLOT_WIDTH - 14,
+                           .height = MR_PLOT_HEIGHT};
     find_ranges(p, &x, &y);
     if (p->kind == MR_PLOT_TIMELINE)
-        f->left = row_label_width(p) + 16;
+        f->left = CHARACTER * (double)longest_name(p) + 16;
     else {
         mr_scale_init(&f->y, y.lo, y.hi, f->bottom, f->top, 5, p->log_y, 1);
         f->left = label_width(f) + 34;
+        turn_names(f);
     }
     int from_zero = p->kind == MR_PLOT_TIMELINE || p->kind == MR_PLOT_AREAS;
     mr_scale_init(&f->x, x.lo, x.hi, f->left, f->right, 8, p->log_x, from_zero);
@@ -210,7 +254,16 @@ void mr_frame_begin(struct mr_frame *f, const struct mr_plot *p, struct mr_marku
     }
     if (f->x.log)
         tick_at_points(f, &x);
-    if (p->kind == MR_PLOT_TIMELINE)
+}
+
+const char *mr_plot_row(const struct mr_plot *p, const struct mr_point *q)
+{
+    return q->y >= 0 && q->y < p->n_names ? p->names[(unsigned)q->y] : "";
+}
+
+void mr_frame_axes(struct mr_frame *f)
+{
+    if (f->p->kind == MR_PLOT_TIMELINE)
         draw_rows(f);
     else
         draw_y_axis(f);

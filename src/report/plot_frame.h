@@ -13,10 +13,16 @@ struct mr_frame {
     struct mr_markup *out;
     struct mr_scale x, y;
     double left, right, top, bottom; /* of the area where data are drawn */
+    double height;                   /* of the picture; more when names stand aslant */
+    double slant;                    /* degrees by which names are turned, 0 or less */
 };
 
-/* Scales for the plot's data; then grid, ticks and labels. */
-void mr_frame_begin(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out);
+/* Scales for the plot's data. */
+void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out);
+/* Grid, ticks and labels. */
+void mr_frame_axes(struct mr_frame *f);
+/* The name of the row that a span of a timeline is in. */
+const char *mr_plot_row(const struct mr_plot *p, const struct mr_point *q);
 /* data-tip="series, category: value" for a mark. */
 void mr_frame_tip(struct mr_frame *f, const struct mr_series *s, unsigned i);
 

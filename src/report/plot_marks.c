@@ -65,6 +65,11 @@ void mr_draw_bars(struct mr_frame *f)
     }
 }
 
+static int is_drawn(const struct mr_point *q)
+{
+    return isfinite(q->x) && isfinite(q->y);
+}
+
 void mr_draw_lines(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;
@@ -74,7 +79,7 @@ void mr_draw_lines(struct mr_frame *f)
         begin_series(f, s, q->dashed ? " line dashed" : " line");
         mr_markup_add(f->out, "<path class=\"curve\" d=\"");
         for (unsigned i = 0; i < q->n; i++) {
-            if (!isfinite(q->point[i].y)) {
+            if (!is_drawn(&q->point[i])) {
                 pen = 0;
                 continue;
             }
@@ -84,7 +89,7 @@ void mr_draw_lines(struct mr_frame *f)
         }
         mr_markup_add(f->out, "\"/>");
         for (unsigned i = 0; i < q->n && q->n <= 64; i++) {
-            if (!isfinite(q->point[i].y))
+            if (!is_drawn(&q->point[i]))
                 continue;
             double x = mr_scale_at(&f->x, q->point[i].x);
             error_mark(f, x, &q->point[i]);
@@ -138,6 +143,8 @@ void mr_draw_timeline(struct mr_frame *f)
         const struct mr_series *q = &p->series[s];
         begin_series(f, s, " spans");
         for (unsigned i = 0; i < q->n; i++) {
+            if (!isfinite(q->point[i].hi - q->point[i].lo) || !mr_plot_row(p, &q->point[i])[0])
+                continue;
             double from = mr_scale_at(&f->x, q->point[i].lo),
                    to = mr_scale_at(&f->x, q->point[i].hi);
             mr_markup_add(f->out, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"",

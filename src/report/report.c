@@ -15,7 +15,7 @@
 static int check(const struct mr_json *root, struct mr_error *err)
 {
     const char *command = mr_json_text(mr_json_at(root, "command"));
-    if (command && !strcmp(command, "study") && mr_json_at(root, "results"))
+    if (command && !strcmp(command, "study") && mr_json_is_array(mr_json_at(root, "results")))
         return 0;
     return mr_fail(err, -EBADMSG, "these are not the results of a study");
 }
@@ -84,7 +84,9 @@ static void top(const struct mr_json *root, struct mr_markup *out)
     double images = mr_json_number(mr_json_at(root, "data.images"));
     char text[32];
     mr_markup_add(out, "<h1>What storage costs training on this machine</h1>");
-    mr_markup_add(out, "<section class=\"verdict %s\" id=\"top\">", rating ? rating : "");
+    mr_markup_add(out, "<section class=\"verdict ");
+    mr_markup_text(out, rating);
+    mr_markup_add(out, "\" id=\"top\">");
     paragraph(out, "lead", headline(root));
     mr_markup_add(out, "<p class=\"meta\">");
     mr_markup_text(out, mode ? mode : "");

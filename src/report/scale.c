@@ -26,16 +26,20 @@ static void log_ticks(struct mr_scale *s)
 void mr_scale_init(struct mr_scale *s, double lo, double hi, double from, double to,
                    unsigned wanted, int log, int from_zero)
 {
-    *s = (struct mr_scale){.from = from, .to = to, .log = log && lo > 0};
-    if (!isfinite(lo) || !isfinite(hi) || lo > hi) {
+    *s = (struct mr_scale){
+        .from = from,
+        .to = to,
+    };
+    if (!isfinite(hi - lo) || lo > hi) {
         lo = 0;
         hi = 1;
     }
+    s->log = log && lo > 0;
     if (from_zero && !s->log) {
         lo = fmin(lo, 0);
         hi = fmax(hi, 0);
     }
-    if (hi == lo)
+    if (hi == lo) /* anything will do, if it is above */
         hi = lo + (lo ? fabs(lo) : 1);
     s->lo = lo;
     s->hi = hi;
@@ -55,6 +59,7 @@ double mr_scale_at(const struct mr_scale *s, double v)
 {
     double share = s->log ? log10(fmax(v, s->lo) / s->lo) / log10(s->hi / s->lo)
                           : (v - s->lo) / (s->hi - s->lo);
+    share = isfinite(share) ? fmin(fmax(share, -1), 2) : 0; /* a picture has no infinity */
     return s->from + share * (s->to - s->from);
 }
 
@@ -95,7 +100,9 @@ const char *mr_tick_text(const struct mr_scale *s, double v, char *buf, size_t c
 {
     int digits = s->log ? (v < 1 ? (int)ceil(-log10(v) - 1e-9) : 0)
                         : (int)fmax(0, ceil(-log10(s->step) - 1e-9));
-    if (fabs(v) >= 1e6 && digits == 0)
+    if (fabs(v) >= 1e13)
+        snprintf(buf, cap, "%.3g", v);
+    else if (fabs(v) >= 1e6 && digits == 0)
         snprintf(buf, cap, "%.*fM", fmod(v, 1e6) ? 1 : 0, v / 1e6);
     else
         snprintf(buf, cap, "%.*f", digits > 9 ? 9 : digits, v);

@@ -82,13 +82,29 @@ const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size
     return buf;
 }
 
+/* Is there a single value?  A timeline's are lo and hi. */
+static int has_values(const struct mr_chart *c)
+{
+    for (unsigned s = 0; s < c->n_series; s++)
+        for (unsigned i = 0; i < c->series[s].n; i++) {
+            const struct mr_point *q = &c->series[s].point[i];
+            if (isfinite(c->plot.kind == MR_PLOT_TIMELINE ? q->hi - q->lo : q->y))
+                return 1;
+        }
+    return 0;
+}
+
 void mr_view_plot(struct mr_view *v, struct mr_chart *c)
 {
     struct mr_markup csv = {0};
     mr_chart_finish(c);
     if (c->failed)
         v->out->failed = 1;
-    if (c->n_series && !c->failed) {
+    if (!has_values(c) && !c->failed) {
+        mr_markup_add(v->out, "<p class=\"meta\">Nothing to draw: ");
+        mr_markup_text(v->out, c->plot.title);
+        mr_markup_add(v->out, "</p>");
+    } else if (!c->failed) {
         mr_plot_figure(&c->plot, v->out);
         mr_plot_csv(&c->plot, &csv);
         if (v->o && v->o->on_csv && !v->code && mr_markup_ok(&csv))

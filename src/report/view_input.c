@@ -83,8 +83,10 @@ static void rate_over_threads(struct mr_view *v, const char *id, const char *tit
         double lo, hi;
         mr_view_storage(v, i, name, sizeof name);
         struct mr_series *s = mr_chart_series(&c, "%s, %s", name, engine ? engine : "");
-        if (s)
-            s->dashed = mr_view_flag(v, i, "emulated");
+        if (s) { /* a colour for each storage */
+            s->colour = mr_chart_name(&c, "%s", name) % MR_PLOT_COLOURS;
+            s->dashed = engine && !strcmp(engine, "uring");
+        }
         mr_view_spread(v, i, "runs", &lo, &hi);
         mr_chart_add(&c, s,
                      (struct mr_point){mr_view_number(v, i, "threads"),
@@ -99,6 +101,16 @@ static void rate_over_threads(struct mr_view *v, const char *id, const char *tit
         mr_view_finding(v, "On the emulated hard disk: %.2f times.", hdd);
 }
 
+/* "uring, 8 threads" */
+static const char *engine_and_threads(const struct mr_view *v, unsigned i, char *buf, size_t cap)
+{
+    const char *engine = mr_view_text(v, i, "engine");
+    char n[32];
+    snprintf(buf, cap, "%s, %s threads", engine ? engine : "-",
+             mr_number_text(mr_view_number(v, i, "threads"), n, sizeof n));
+    return buf;
+}
+
 void mr_show_read(struct mr_view *v)
 {
     rate_over_threads(v, "read", "Reading whole files");
@@ -108,8 +120,7 @@ void mr_show_read(struct mr_view *v)
         double share = mr_view_number(v, i, "baseline_share");
         if (!mr_view_flag(v, i, "emulated") && share > best) {
             best = share;
-            snprintf(name, sizeof name, "%s, %.0f threads", mr_view_text(v, i, "engine"),
-                     mr_view_number(v, i, "threads"));
+            engine_and_threads(v, i, name, sizeof name);
         }
     }
     if (best > 0)
@@ -127,6 +138,7 @@ void mr_show_decode(struct mr_view *v)
                                   .x_label = "storage, engine and threads",
                                   .y_label = "ms of CPU an image",
                                   .summary = "Stacked bars: decoding, resizing and all the rest."}};
+    char name[64];
     rate_over_threads(v, "decode", "Reading, decoding and resizing");
     struct mr_series *decode = mr_chart_series(&c, "decode"),
                      *resize = mr_chart_series(&c, "resize"),
@@ -137,8 +149,7 @@ void mr_show_decode(struct mr_view *v)
         double d = 1e3 * mr_view_number(v, i, "decode_s_per_image");
         double r = 1e3 * mr_view_number(v, i, "resize_s_per_image");
         double all = 1e3 * mr_view_number(v, i, "cpu_s_per_image");
-        unsigned at = mr_chart_name(&c, "%s %.0f", mr_view_text(v, i, "engine"),
-                                    mr_view_number(v, i, "threads"));
+        unsigned at = mr_chart_name(&c, "%s", engine_and_threads(v, i, name, sizeof name));
         mr_chart_put(&c, decode, at, d, 0, 0);
         mr_chart_put(&c, resize, at, r, 0, 0);
         mr_chart_put(&c, rest, at, fmax(all - d - r, 0), 0, 0);
@@ -168,7 +179,10 @@ void mr_show_overlap(struct mr_view *v)
         char *space = strchr(name, ' ');
         if (space && strcmp(name, "this disk"))
             *space = 0;
-        unsigned at = mr_chart_name(&c, "%s %.0f", name, mr_view_number(v, i, "threads"));
+        double threads = mr_view_number(v, i, "threads");
+        if (!isfinite(prefetch) || !isfinite(threads))
+            continue;
+        unsigned at = mr_chart_name(&c, "%s, %.0f", name, threads);
         mr_chart_put(&c, mr_chart_series(&c, "prefetch %.0f", prefetch), at, step, 0, 0);
         if (prefetch > 0 && step / floor_s > worst)
             worst = step / floor_s;

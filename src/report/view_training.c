@@ -150,7 +150,7 @@ static void show_split(struct mr_view *v)
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "verdict-split",
                                   .title = "What a step consists of when nothing overlaps",
-                                  .x_label = "",
+                                  .x_label = "accelerator: resnet50-h100",
                                   .y_label = "seconds",
                                   .summary = "One stacked bar: fetching, decoding, hand-over, "
                                              "computing."}};

@@ -1,0 +1,157 @@
+"""study_fixture.py - results of a study that never ran: made-up figures in the form of docs/json.md.
+
+They are plausible, smooth and the same every time; `speed` makes another machine of it."""
+import json
+import math
+import pathlib
+
+EXPERIMENTS = ["verdict", "baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint",
+               "phases", "files"]
+READ_MB = {"disk": 2500.0, "hdd": 163.0, "ssd": 281.0, "optane": 1603.0, "lustre": 1969.0}
+FILES_AT_1 = {"disk": 6000.0, "hdd": 80.0, "ssd": 1200.0, "optane": 3000.0, "lustre": 300.0}
+GAIN = {"disk": 0.5, "hdd": 0.4, "ssd": 0.5, "optane": 0.6, "lustre": 0.97}
+ACCELERATORS = {"resnet50-v100": 328.0, "resnet50-a100": 920.0, "resnet50-h100": 1786.0}
+
+
+def on(storage):
+    return {"storage": storage, "emulated": storage != "disk"}
+
+
+def baseline(speed):
+    points = []
+    for storage, rate in READ_MB.items():
+        rate *= speed if storage == "disk" else 1
+        points.append({**on(storage), "pattern": "seq", "read_mb_per_s": rate,
+                       "write_mb_per_s": 0.7 * rate, "iops": None, "latency_us": None,
+                       "calibrated": None if storage == "disk" else "Table I", "runs": [rate]})
+    points.append({**on("disk"), "pattern": "random-imagenet", "read_mb_per_s": 2600 * speed,
+                   "write_mb_per_s": None, "iops": 52000, "calibrated": None, "runs": [2600 * speed],
+                   "latency_us": {"p50": 2000, "p99": 5000, "p999": 9000}})
+    return points
+
+
+def read(speed, decode=False):
+    points = []
+    for storage, rate in FILES_AT_1.items():
+        for engine, more in (("threads", 1.0), ("uring", 1.6)):
+            for threads in (1, 2, 4, 8):
+                x = rate * more * threads ** GAIN[storage] * (speed if storage == "disk" else 1)
+                x = min(x, 600 * min(threads, 2) * speed) if decode else x
+                points.append({**on(storage), "engine": engine, "threads": threads,
+                               "images_per_s": x, "runs": [0.97 * x, x, 1.02 * x],
+                               "mb_per_s": 0.11 * x, "baseline_share": 0.11 * x / READ_MB[storage],
+                               "cold": "data", "cpu_s_per_image": 1.75e-3 if decode else 1e-4,
+                               "decode_s_per_image": 1.5e-3 if decode else None,
+                               "resize_s_per_image": 2e-4 if decode else None})
+    return points
+
+
+def overlap(_speed):
+    def point(storage, prefetch, threads, step_s, synthetic=False):
+        return {**on(storage), "prefetch": prefetch, "threads": threads, "synthetic": synthetic,
+                "device": "emulated:1.5", "steps": 20, "step_s": step_s, "seconds": 20 * step_s,
+                "first_fill_s": 0.4, "wait_share": 1 - 1.5 / step_s}
+    points = [point("disk", 1, 1, 1.5, synthetic=True)]
+    for storage in READ_MB:
+        for threads in (1, 8):
+            points.append(point(storage, 1, threads, 1.504))
+            cost = 0.5 if storage == "hdd" else 0.1
+            points.append(point(storage, 0, threads, 1.5 + cost / threads ** 0.4))
+    return points
+
+
+def batch(speed):
+    return [{"device": device, "batch": n, "s_per_image": (fixed / n + each) / speed, "runs": []}
+            for device, fixed, each in (("cpu", 0.2, 0.022), ("emulated:0.1+0.002", 0.1, 0.002))
+            for n in (16, 32, 64, 128)]
+
+
+def activity(_speed):
+    times = [i / 10 for i in range(300)]
+    return [{**on("disk"), "variant": "prefetch 1", "time_s": times, "begin_s": 0.0,
+             "read_mb_per_s": [20 + 10 * math.sin(t) for t in times],
+             "write_mb_per_s": [0.0] * len(times), "end_of_run_s": None},
+            {**on("disk"), "variant": "checkpoints to a burst buffer", "time_s": times,
+             "begin_s": 0.0, "read_mb_per_s": [20.0] * len(times),
+             "write_mb_per_s": [130.0 if t % 6 < 3 else 0.0 for t in times],
+             "end_of_run_s": 24.0}]
+
+
+def checkpoint(_speed):
+    rows = [("none", None, None, 0.0, None, None), ("sync", "hdd", None, 5.4, 5.4, None),
+            ("sync", "ssd", None, 3.7, 3.7, None), ("sync", "optane", None, 1.4, 1.4, None),
+            ("burst", "optane", "hdd", 1.41, 1.4, 6.5), ("lazy", "optane", "hdd", 0.005, 1.6, 6.9),
+            ("sync", "disk", None, 0.6, 0.6, None), ("lazy", "disk", None, 0.004, 0.7, None)]
+    return [{"mode": mode, "storage": storage, "drain": drain, "steps": 20, "step_s": 1.5,
+             "emulated": storage not in (None, "disk"), "checkpoints": int(mode != "none"),
+             "seconds": 30 + stall, "stall_s": stall, "share": stall / (30 + stall),
+             "durable_fast_s": fast, "durable_slow_s": slow, "bytes": 704000000}
+            for mode, storage, drain, stall, fast, slow in rows]
+
+
+def phases(_speed):
+    points = []
+    for shuffle, share in (("global", 0.22), ("none", 0.1)):
+        spans = [[name, i + at, i + at + long] for i in range(10)
+                 for name, at, long in (("Read", 0.02, 3 * share), ("Load", 0.03, 4 * share),
+                                        ("Train", 0.1, 0.9))]
+        points.append({**on("hdd"), "shuffle": shuffle, "read_share_of_train": share,
+                       "phases": [{"name": name, "union_s": union, "sum_s": 2 * union,
+                                   "bytes": 100000000, "mb_per_s": 30.0, "hidden_share": 0.95}
+                                  for name, union in (("Read", 30 * share), ("Load", 32 * share),
+                                                      ("Train", 9.0))],
+                       "spans": spans})
+    return points
+
+
+def files(_speed):
+    return [{"histogram": [{"to_bytes": 2 ** i, "n": int(4000 * math.exp(-(i - 17) ** 2 / 2))}
+                           for i in range(11, 22)],
+             "requests": [{"device": "vda", "read_kb": 113.0, "wait_ms": 3.2, "queue": 31.0,
+                           "svc_ms": 0.1, "util": 98.0}]}]
+
+
+def verdict(speed):
+    rate = 1210 * speed
+    return [{"device": "emulated:resnet50-h100", "limit": "decode-cpu", "rating": "high",
+             "text": f"Decoding limits training here: the pipeline delivers {rate:.0f} images/s.",
+             "step_s": 0.3, "fetch_s": 0.02, "decode_s": 0.12, "hand_over_s": 0.002,
+             "compute_s": 0.1, "image_cpu_s": 1.65e-3,
+             "recommendation": {"text": "Use --engine uring: 5% more images/s are predicted.",
+                                "change": "--engine uring", "error": 0.024,
+                                "predicted_images_per_s": 1270.0, "measured_images_per_s": 1240.0},
+             "sizing": [{"accelerator": name, "images_per_s_each": each, "by_storage": 23000 / each,
+                         "by_cores": rate / each, "feeds": rate // each}
+                        for name, each in ACCELERATORS.items()],
+             "by_bandwidth": [{"accelerator": name, "curve": [[mb, min(mb * 8.7, rate) / each]
+                                                              for mb in range(0, 2001, 200)]}
+                              for name, each in ACCELERATORS.items()],
+             "by_cores": [{"accelerator": name, "curve": [[n, n * rate / 2 / each]
+                                                          for n in range(0, 65, 4)]}
+                          for name, each in ACCELERATORS.items()]}]
+
+
+MAKERS = {"verdict": verdict, "baseline": baseline, "read": read,
+          "decode": lambda speed: read(speed, decode=True), "overlap": overlap, "batch": batch,
+          "activity": activity, "checkpoint": checkpoint, "phases": phases, "files": files}
+
+
+def experiment(name, speed=1.0, **more):
+    return {"experiment": name, "finished": True, "missing": None, "seconds": 12.3, "warnings": [],
+            "commands": [f"millrace study --only {name}"], "mode": "quick", "images": 2048,
+            "points": MAKERS[name](speed), **more}
+
+
+def study(names=tuple(EXPERIMENTS), speed=1.0):
+    return {"command": "study", "version": "0.1.0", "mode": "quick",
+            "environment": {"cpu": "made up", "kernel": "none"},
+            "data": {"path": "millrace-study/data", "images": 2048, "classes": 1000,
+                     "generated": True},
+            "results": [experiment(name, speed) for name in names]}
+
+
+def write(folder, results):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(results))
+    return folder

@@ -1,0 +1,291 @@
+"""test_report.py - `millrace report`: from results.json to one page that needs nothing else."""
+import csv
+import html.parser
+import json
+import os
+import pathlib
+import re
+import unittest
+import xml.etree.ElementTree
+
+import study_fixture
+import system_kit
+from system_kit import TempDirCase, is_root, run
+
+SVG = "http://www.w3.org/2000/svg"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Elements must nest; ids, links and figures are gathered."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.hrefs, self.sections = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+        if tag == "section":
+            self.sections.append(attrs.get("id"))
+        if tag == "a":
+            self.hrefs.append(attrs["href"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        attrs = dict(attrs)
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+
+def figures(text):
+    return re.findall(r"<figure class=\"plot\".*?</figure>", text, re.S)
+
+
+def section(text, name):
+    return re.search(rf"<section id=\"{name}\">.*?</section>", text, re.S).group()
+
+
+class ReportCase(TempDirCase):
+    def render(self, results, *more):
+        study_fixture.write(self.dir / "s", results)
+        done = run("report", self.dir / "s", *more)
+        self.assert_status(done, 0)
+        self.assertEqual(done.err, "")
+        return (self.dir / "s/report.html").read_text()
+
+    def check_page(self, text):
+        page = Page(text)
+        self.assertEqual(len(page.ids), len(set(page.ids)), "ids are unique")
+        for href in page.hrefs:
+            self.assertTrue(href.startswith("#") and href[1:] in page.ids, href)
+        rest = text.replace(SVG, "")
+        self.assertNotRegex(rest, r"https?://|//[a-z]+\.[a-z]+/|@import|url\(|<script src|<iframe")
+        self.assertNotRegex(rest, r"(?i)[^a-z]-?(nan|inf)[^a-z]")
+        self.assertLess(len(text.encode()), 2 << 20)
+        return page
+
+    def check_figure(self, text):
+        root = xml.etree.ElementTree.fromstring(text)
+        kinds = [e for e in root.iter() if e.get("data-tip") or e.get("class") == "curve"]
+        self.assertTrue(kinds, f"{root.get('id')} has no marks")
+        labels = [e.text for e in root.iter("text") if e.get("class") == "label"]
+        ticks = [e.text for e in root.iter("text") if e.get("class") == "tick"]
+        self.assertTrue(labels and all(labels), f"{root.get('id')} has unlabelled axes")
+        self.assertGreater(len(ticks), 2)
+        keys = [e for e in root.iter("button") if e.get("class") == "key"]
+        series = {e.get("data-s") for e in root.iter("g") if "series" in e.get("class", "")}
+        self.assertEqual({k.get("data-s") for k in keys}, series)
+        self.assertTrue(next(root.iter("title")).text and next(root.iter("desc")).text)
+        details = next(e for e in root.iter("details"))
+        self.assertTrue(list(details.iter("td")) or "csv" in "".join(details.itertext()))
+        return root.get("id").removeprefix("plot-")
+
+
+class OneStudy(ReportCase):
+    def test_page_is_whole_and_needs_nothing_else(self):
+        text = self.render(study_fixture.study())
+        page = self.check_page(text)
+        for name in study_fixture.EXPERIMENTS:
+            self.assertIn(name, page.sections)
+            self.assertGreaterEqual(len(figures(section(text, name))), 1, name)
+            self.assertNotIn("chip missing", section(text, name))
+            self.assertIn(f"millrace study --only {name}", section(text, name))
+
+    def test_each_plot_has_marks_axes_legend_table_and_csv(self):
+        text = self.render(study_fixture.study())
+        for figure in figures(text):
+            name = self.check_figure(figure)
+            rows = list(csv.reader((self.dir / "s" / f"{name}.csv").open()))
+            self.assertEqual(rows[0][0], "series")
+            self.assertGreater(len(rows), 1, name)
+            self.assertEqual({len(r) for r in rows}, {5}, name)
+
+    def test_headline_and_tiles_come_first(self):
+        text = self.render(study_fixture.study())
+        self.assertIn("Decoding limits training here", text[:text.index("<section id=\"baseline\"")])
+        self.assertIn('class="verdict high"', text)
+        self.assertIn("2,500 MB/s", text)
+
+    def test_rendering_again_gives_the_same_bytes(self):
+        first = self.render(study_fixture.study())
+        self.assertEqual(self.render(study_fixture.study()), first)
+        self.assertEqual([p.name for p in (self.dir / "s").glob("*.part")], [])
+
+    def test_missing_experiments_are_said_to_be_missing(self):
+        for names in (["baseline"], ["read", "files"], []):
+            text = self.render(study_fixture.study(names))
+            page = self.check_page(text)
+            for name in study_fixture.EXPERIMENTS:
+                self.assertIn(name, page.sections)
+                said = "This experiment was not run" in section(text, name)
+                self.assertEqual(said, name not in names)
+        self.assertIn("No verdict", text)
+
+    def test_a_failed_experiment_gives_its_reason(self):
+        results = study_fixture.study()
+        results["results"][3].update(finished=False, missing="<no> room & no \"time\"", points=[])
+        text = self.render(results)
+        self.check_page(text)
+        self.assertIn("&lt;no&gt; room &amp; no &quot;time&quot;", section(text, "decode"))
+        self.assertEqual(figures(section(text, "decode")), [])
+
+    def test_warnings_are_shown(self):
+        results = study_fixture.study(["read"])
+        results["results"][0]["warnings"] = ["the cache <could> not be emptied"]
+        self.assertIn("the cache &lt;could&gt; not be emptied", self.render(results))
+
+    def test_origin_of_figures_is_labelled(self):
+        text = self.render(study_fixture.study())
+        self.assertIn("chip calibrated", section(text, "baseline"))
+        self.assertIn("chip predicted", section(text, "overlap"))
+        self.assertIn("hdd (emulated)", section(text, "baseline"))
+        self.assertNotIn("chip predicted", section(text, "files"))
+
+    def test_points_without_figures_do_no_harm(self):
+        results = study_fixture.study()
+        for e in results["results"]:
+            e["points"] = [{k: None for k in p} for p in e["points"]]
+        self.check_page(self.render(results))
+
+    def test_hostile_values_do_no_harm(self):
+        for value in ("<script>alert(1)</script>", -1, 0, 1e300, -1e300, [], {}, True, [[]], "\x01é"):
+            results = study_fixture.study()
+            for e in results["results"]:
+                e["points"] = [{k: value for k in p} for p in e["points"]]
+            text = self.render(results)
+            self.check_page(text)
+            self.assertNotIn("<script>alert", text)
+
+    def test_results_of_odd_shape_do_no_harm(self):
+        for results in ([], [1, "x", None], [{"experiment": 3}], [{"experiment": "read"}],
+                        [{"experiment": "read", "points": 5}],
+                        [{"experiment": "verdict", "points": [None, 1, []]}]):
+            self.check_page(self.render({**study_fixture.study(), "results": results}))
+
+    def test_json_names_the_page(self):
+        study_fixture.write(self.dir / "s", study_fixture.study())
+        done = run("report", self.dir / "s", "--json", "-")
+        self.assert_status(done, 0)
+        self.assertEqual(done.json["command"], "report")
+        self.assertEqual(done.json["results"], [{"page": str(self.dir / "s/report.html")}])
+
+    def test_summary_is_printed(self):
+        study_fixture.write(self.dir / "s", study_fixture.study())
+        done = run("report", self.dir / "s")
+        self.assertIn("Decoding limits", done.out)
+        self.assertIn("sequential read", done.out)
+        self.assertRegex(done.out, r"Report: .*/s/report\.html\n$")
+
+
+class TwoStudies(ReportCase):
+    def setUp(self):
+        super().setUp()
+        self.a = study_fixture.write(self.dir / "a", study_fixture.study())
+        self.b = study_fixture.write(self.dir / "b", study_fixture.study(speed=1.5))
+
+    def compare(self):
+        done = run("report", self.a, self.b)
+        self.assert_status(done, 0)
+        self.assertIn("Comparison: ", done.out)
+        return (self.b / "compare.html").read_text()
+
+    def test_differences_are_marked_and_noise_is_not(self):
+        text = self.compare()
+        self.check_page(text)
+        for figure in figures(text):
+            self.check_figure(figure)
+        self.assertRegex(section(text, "read"), r'disk, threads, threads 8</td>.*?class="better">\+50\.0% ▲')
+        self.assertRegex(section(text, "batch"), r'class="better">-33\.3% ▼')
+        self.assertNotRegex(section(text, "overlap"), "better|worse")
+
+    def test_a_study_beside_itself_has_no_differences(self):
+        study_fixture.write(self.b, study_fixture.study())
+        self.assertNotRegex(self.compare(), 'class="(better|worse)"')
+
+    def test_what_only_one_has_is_missing(self):
+        study_fixture.write(self.b, study_fixture.study(["baseline"]))
+        text = self.compare()
+        self.check_page(text)
+        self.assertIn("chip missing", section(text, "read"))
+        self.assertNotIn("chip missing", section(text, "baseline"))
+
+    def test_names_of_folders_are_escaped(self):
+        odd = study_fixture.write(self.dir / "<b>&'\"", study_fixture.study())
+        self.assert_status(run("report", odd, self.b), 0)
+        text = (self.b / "compare.html").read_text()
+        self.check_page(text)
+        self.assertIn("&lt;b&gt;&amp;&#39;&quot;", text)
+
+    def test_json_names_the_page(self):
+        done = run("report", self.a, self.b, "--json", "-")
+        self.assert_status(done, 0)
+        self.assertEqual(done.json["results"], [{"page": str(self.b / "compare.html")}])
+
+
+class Errors(TempDirCase):
+    def refused(self, *args, status=1, **more):
+        done = run("report", *args, **more)
+        self.assert_status(done, status)
+        self.assertNotIn("Report:", done.out)
+        self.assertEqual(list(self.dir.rglob("*.part")), [])
+        return done.err
+
+    def test_folder_without_a_study(self):
+        self.assertIn("No such file", self.refused(self.dir / "none"))
+        said = self.refused(self.dir)
+        self.assertIn("results.json", said)
+        self.assertIn("millrace study", said)
+
+    def test_not_json(self):
+        for text in ("", "garbage", "5", "{\"command\": \"study\"", "\x00\xff"):
+            (self.dir / "results.json").write_bytes(text.encode("latin-1"))
+            self.assertIn("results.json is not JSON", self.refused(self.dir))
+
+    def test_json_of_something_else(self):
+        for value in ([], {}, {"command": "bench", "results": []}, {"command": "study"},
+                      {"command": "study", "results": 7}, {"command": "study", "results": {}}):
+            (self.dir / "results.json").write_text(json.dumps(value))
+            self.assertIn("not the results of a study", self.refused(self.dir))
+            self.assertFalse((self.dir / "report.html").exists())
+
+    def test_the_second_study_is_bad(self):
+        study_fixture.write(self.dir / "a", study_fixture.study())
+        (self.dir / "b").mkdir()
+        self.assertIn("b/results.json", self.refused(self.dir / "a", self.dir / "b"))
+        (self.dir / "b/results.json").write_text("[]")
+        self.assertIn("not the results", self.refused(self.dir / "a", self.dir / "b"))
+
+    def test_results_that_are_a_folder(self):
+        (self.dir / "results.json").mkdir()
+        self.assertIn("results.json", self.refused(self.dir))
+
+    @unittest.skipUnless(is_root(), "needs root to become somebody else")
+    def test_folder_that_cannot_be_written(self):
+        study_fixture.write(self.dir / "s", study_fixture.study())
+        os.chmod(self.dir / "s", 0o555)
+        said = self.refused(self.dir / "s", stranger=True)
+        self.assertIn("Permission denied", said)
+        self.assertIn(str(self.dir / "s"), said)
+
+    def test_number_of_folders(self):
+        for args in ([], ["a", "b", "c"]):
+            self.assertNotEqual(self.refused(*args, status=2), "")
+
+    def test_page_appears_whole_or_not_at_all(self):
+        study_fixture.write(self.dir / "s", study_fixture.study())
+        pathlib.Path(self.dir / "s/report.html").mkdir()
+        self.assertIn("report.html", self.refused(self.dir / "s"))
+
+
+if __name__ == "__main__":
+    system_kit.main()
