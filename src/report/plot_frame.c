@@ -231,7 +231,7 @@ void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup
                            .out = out,
                            .top = 10,
                            .bottom = MR_PLOT_HEIGHT - 46,
-                           .right = MR_PLOT_WIDTH - 14,
+                           .right = MR_PLOT_WIDTH - 26, /* half a label */
                            .height = MR_PLOT_HEIGHT};
     find_ranges(p, &x, &y);
     if (p->kind == MR_PLOT_TIMELINE)

@@ -86,11 +86,11 @@ const char *mr_number_text(double v, char *buf, size_t cap)
         snprintf(buf, cap, "%.2e", v);
     else
         snprintf(buf, cap, "%.*f",
-                 size == 0 || size >= 100 ? 0
-                 : size >= 10             ? 1
-                 : size >= 1              ? 2
-                 : size >= 0.01           ? 3
-                                          : 5,
+                 v == floor(v) || size >= 100 ? 0
+                 : size >= 10                 ? 1
+                 : size >= 1                  ? 2
+                 : size >= 0.01               ? 3
+                                              : 5,
                  v);
     group(buf, cap);
     return buf;

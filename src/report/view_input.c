@@ -35,9 +35,13 @@ void mr_show_baseline(struct mr_view *v)
             mr_markup_add(v->out, "</td><td>%s",
                           mr_number_text(mr_view_number(v, i, columns[k]), text, sizeof text));
         mr_markup_add(v->out, "</td></tr>");
+        double read = mr_view_number(v, i, "read_mb_per_s");
+        if (pattern && !mr_view_flag(v, i, "emulated") && isfinite(read))
+            mr_view_finding(v, "This disk, %s: %s MB/s.", pattern,
+                            mr_number_text(read, text, sizeof text));
         if (pattern && !strcmp(pattern, "seq")) {
             unsigned at = mr_chart_name(&c, "%s", name);
-            mr_chart_put(&c, reads, at, mr_view_number(v, i, "read_mb_per_s"), 0, 0);
+            mr_chart_put(&c, reads, at, read, 0, 0);
             mr_chart_put(&c, writes, at, mr_view_number(v, i, "write_mb_per_s"), 0, 0);
         }
     }
@@ -105,9 +109,9 @@ static void rate_over_threads(struct mr_view *v, const char *id, const char *tit
 static const char *engine_and_threads(const struct mr_view *v, unsigned i, char *buf, size_t cap)
 {
     const char *engine = mr_view_text(v, i, "engine");
-    char n[32];
-    snprintf(buf, cap, "%s, %s threads", engine ? engine : "-",
-             mr_number_text(mr_view_number(v, i, "threads"), n, sizeof n));
+    double threads = mr_view_number(v, i, "threads");
+    snprintf(buf, cap, "%s, %.0f thread%s", engine ? engine : "-", isfinite(threads) ? threads : 0,
+             threads == 1 ? "" : "s");
     return buf;
 }
 
@@ -135,7 +139,7 @@ void mr_show_decode(struct mr_view *v)
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "decode-cpu",
                                   .title = "Where the CPU time of an image goes",
-                                  .x_label = "storage, engine and threads",
+                                  .x_label = "engine and threads, on this disk",
                                   .y_label = "ms of CPU an image",
                                   .summary = "Stacked bars: decoding, resizing and all the rest."}};
     char name[64];
@@ -215,6 +219,14 @@ void mr_show_batch(struct mr_view *v)
                      (struct mr_point){mr_view_number(v, i, "batch"),
                                        1e3 * mr_view_number(v, i, "s_per_image"), 1e3 * lo,
                                        1e3 * hi});
+    }
+    for (unsigned s = 0; s < c.n_series; s++) {
+        const struct mr_point *q = c.points[s];
+        unsigned last = c.series[s].n ? c.series[s].n - 1 : 0;
+        if (last && isfinite(q[0].y / q[last].y))
+            mr_view_finding(v,
+                            "%s: an image costs %.2f ms in batches of %.0f, %.2f in those of %.0f.",
+                            c.series[s].name, q[0].y, q[0].x, q[last].y, q[last].x);
     }
     mr_view_plot(v, &c);
 }

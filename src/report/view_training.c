@@ -46,6 +46,17 @@ void mr_show_activity(struct mr_view *v)
     }
 }
 
+/* Seconds that a way of taking checkpoints stopped training; NaN when it is not there. */
+static double stall_to(const struct mr_view *v, const char *mode, const char *storage)
+{
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *m = mr_view_text(v, i, "mode"), *s = mr_view_text(v, i, "storage");
+        if (m && s && !strcmp(m, mode) && !strcmp(s, storage))
+            return mr_view_number(v, i, "stall_s");
+    }
+    return NAN;
+}
+
 void mr_show_checkpoint(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
@@ -85,6 +96,15 @@ void mr_show_checkpoint(struct mr_view *v)
     }
     mr_markup_add(v->out, "</tbody></table></div>");
     mr_view_plot(v, &c);
+    double direct = stall_to(v, "sync", "hdd"), burst = stall_to(v, "burst", "optane"),
+           lazy = stall_to(v, "lazy", "optane");
+    if (direct > 0 && burst > 0)
+        mr_view_finding(v,
+                        "A checkpoint to the emulated hard disk stops training for %.2f s, through "
+                        "a burst buffer for %.2f s: %.1f times less.",
+                        direct, burst, direct / burst);
+    if (isfinite(lazy))
+        mr_view_finding(v, "Lazily, in the background, it stops training for %.3f s.", lazy);
 }
 
 static void show_timeline(struct mr_view *v, unsigned i)
@@ -150,7 +170,7 @@ static void show_split(struct mr_view *v)
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "verdict-split",
                                   .title = "What a step consists of when nothing overlaps",
-                                  .x_label = "accelerator: resnet50-h100",
+                                  .x_label = "accelerator",
                                   .y_label = "seconds",
                                   .summary = "One stacked bar: fetching, decoding, hand-over, "
                                              "computing."}};
@@ -158,7 +178,8 @@ static void show_split(struct mr_view *v)
                                            {"decode_s", "decode"},
                                            {"fetch_s", "fetch"},
                                            {"hand_over_s", "hand-over"}};
-    unsigned at = mr_chart_name(&c, "one step");
+    const char *device = mr_view_text(v, 0, "device");
+    unsigned at = mr_chart_name(&c, "one step%s%s", device ? " of " : "", device ? device : "");
     for (unsigned k = 0; k < 4; k++) {
         double x = mr_view_number(v, 0, parts[k][0]);
         if (isfinite(x))
