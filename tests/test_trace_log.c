@@ -147,6 +147,7 @@ static void a_cut_trace_yields_what_is_before_the_cut(void **state)
     for (size_t len = 16; len < sizeof pytorch - 1; len++) {
         struct mr_trace_log *log = NULL;
         char *copy = malloc(len); /* of its own, so that a sanitizer sees the end */
+        assert_non_null(copy);
         memcpy(copy, pytorch, len);
         int r = mr_trace_log_parse(copy, len, "test", &log, NULL);
         assert_true(r == 0 || r == -EBADMSG);
@@ -175,16 +176,15 @@ static void a_damaged_trace_says_where(void **state)
 static void depth_is_limited(void **state)
 {
     (void)state;
-    size_t n = 100000;
-    char *text = malloc(n + 64);
+    enum { N = 100000 };
+    static char text[N + 64];
     int at = sprintf(text, "[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1},{\"args\":{\"x\":");
-    memset(text + at, '[', n);
+    memset(text + at, '[', N);
     struct mr_trace_log *log = NULL;
-    assert_int_equal(mr_trace_log_parse(text, (size_t)at + n, "test", &log, NULL), 0);
+    assert_int_equal(mr_trace_log_parse(text, (size_t)at + N, "test", &log, NULL), 0);
     assert_int_equal(log->n, 1);
     assert_true(log->damaged_at > 0);
     mr_trace_log_free(log);
-    free(text);
 }
 
 static void columns_of_timelogger_are_read(void **state)
@@ -221,18 +221,18 @@ static void many_threads_and_names_are_told_apart(void **state)
 {
     (void)state;
     enum { N = 20000 };
-    char *text = malloc(N * 64 + 64), *p = text;
-    *p++ = '[';
+    static char text[N * 64 + 64];
+    size_t at = 0;
     for (int i = 0; i < N; i++)
-        p += sprintf(p, "%s{\"ph\":\"X\",\"name\":\"n%d\",\"tid\":%d,\"ts\":1,\"dur\":1}",
-                     i ? "," : "", i, i);
-    strcpy(p, "]");
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "%c{\"ph\":\"X\",\"name\":\"n%d\",\"tid\":%d,\"ts\":1,\"dur\":1}",
+                               i ? ',' : '[', i, i);
+    snprintf(text + at, sizeof text - at, "]");
     struct mr_trace_log *log = parse(text);
     assert_int_equal(log->n, N);
     assert_int_equal(log->n_threads, N);
     assert_string_equal(name(log, N - 1), "n19999");
     mr_trace_log_free(log);
-    free(text);
 }
 
 static void decimals_are_exact(void **state)

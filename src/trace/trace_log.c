@@ -2,6 +2,7 @@
 #include "trace_log.h"
 
 #include "errtext.h"
+#include "grow.h"
 #include "trace_writer.h"
 
 #include <errno.h>
@@ -13,20 +14,13 @@
 
 #define LOOK 4096 /* bytes from which a trace is recognised */
 
-/* Room for one more element of `size` bytes. */
+/* Room for one more element of `size` bytes in the array that `array` points to. */
 static int grow(void *array, size_t n, size_t *cap, size_t size)
 {
-    void **p = array;
-    size_t wanted = *cap ? *cap * 2 : 64, bytes;
-    if (n < *cap)
-        return 0;
-    if (__builtin_mul_overflow(wanted, size, &bytes))
-        return -ENOMEM;
-    void *q = realloc(*p, bytes);
+    void **p = array, *q = mr_grown(*p, n, cap, size);
     if (!q)
         return -ENOMEM;
     *p = q;
-    *cap = wanted;
     return 0;
 }
 
