@@ -38,7 +38,7 @@ struct setup {
 #define SEEKS   "read_mb_per_s = 200\nseek_us = 8000\n"
 #define OPENS   "read_mb_per_s = 5000\nmetadata_us = 10000\nmetadata_parallel = 1\n"
 #define SORTED  "read_mb_per_s = 200\nseek_us = 12000\nseek_shrink = 0.4\nqueue_depth = 8\n"
-#define NOT_ALL "read_mb_per_s = 12\n"
+#define NOT_ALL "read_mb_per_s = 100\n"
 #define QUICK   "emulated:0.005"
 #define SLOW    "emulated:0.3"
 
@@ -99,10 +99,10 @@ static const struct row {
      MR_LIMIT_DECODE,
      {NULL, 2, 32, 8, 1, 640, QUICK, 1},
      {NULL, 2, 32, 8, 1, 32, QUICK, 0}},
-    {"much CPU a sample, storage of 12 MB/s",
+    {"much CPU a sample, storage of 100 MB/s",
      MR_LIMIT_DECODE,
-     {NOT_ALL, 1, 0, 8, 1, 640, QUICK, 0},
-     {NOT_ALL, 1, 0, 8, 1, 32, QUICK, 0}},
+     {NOT_ALL, 1, 0, 8, 1, 640, QUICK, 1},
+     {NOT_ALL, 2, 0, 8, 1, 640, QUICK, 1}},
     {"no prefetch, input quicker than training",
      MR_LIMIT_HAND_OVER,
      {NULL, 2, 0, 32, MR_NONE, 224, "emulated:0.1", 0},
