@@ -135,7 +135,7 @@ static void bytes_come_from_their_place(void **state)
 {
     struct mr_raw_job j = job(0);
     struct mr_raw_result out;
-    char *bytes = malloc(BLOCK);
+    static char bytes[BLOCK];
     (void)state;
     if (!io)
         skip();
@@ -143,7 +143,6 @@ static void bytes_come_from_their_place(void **state)
         memset(bytes, 'a' + (int)i, BLOCK);
         assert_int_equal(pwrite(fd, bytes, BLOCK, (off_t)i * BLOCK), BLOCK);
     }
-    free(bytes);
     j.depth = j.n_ops = 1;
     for (unsigned i = 0; i < DEPTH; i++) {
         run(&j, &out);
