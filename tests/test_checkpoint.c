@@ -662,7 +662,7 @@ static void an_emulated_device_is_charged_for_what_is_written_and_read(void **st
     static const char profile[] = "name = slow\nread_mb_per_s = 90\nwrite_mb_per_s = 90\n";
     struct ckpt_kit *k = ckpt_kit_new(LARGE);
     struct mr_device_profile p;
-    struct mr_device *d;
+    struct mr_device *d = NULL;
     struct mr_error err = {0};
     struct mr_checkpoint_record r;
     if (mr_device_profile_parse(profile, strlen(profile), "p", &p, &err) ||
