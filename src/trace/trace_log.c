@@ -17,10 +17,12 @@
 /* Room for one more element of `size` bytes in the array that `array` points to. */
 static int grow(void *array, size_t n, size_t *cap, size_t size)
 {
-    void **p = array, *q = mr_grown(*p, n, cap, size);
-    if (!q)
+    void *p;
+    memcpy(&p, array, sizeof p); /* it has another type there */
+    p = mr_grown(p, n, cap, size);
+    if (!p)
         return -ENOMEM;
-    *p = q;
+    memcpy(array, &p, sizeof p);
     return 0;
 }
 
