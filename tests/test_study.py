@@ -143,7 +143,7 @@ class Continuing(StudyCase):
         self.assertEqual(names, ["files"])
 
     def test_interrupted_in_the_middle(self):
-        for experiment in ("baseline", "checkpoint", "overlap", "phases"):
+        for experiment in ("baseline", "overlap", "phases"):
             self.interrupt_in(experiment, only=f"files,{experiment}")
             self.assertFalse((self.out / f"{experiment}.json").exists())
             self.assertEqual(scratch_folders(self.dir, _photos), [])
