@@ -40,7 +40,7 @@ class Browser:
              "--remote-debugging-pipe", f"--user-data-dir={self.folder}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=hand_over, pass_fds=(3, 4), start_new_session=True,
-            env={**os.environ, "HOME": self.folder})
+            env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder})
         os.close(theirs_in)
         os.close(theirs_out)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -66,7 +66,9 @@ class Browser:
         self.child.wait()
         os.close(self.inp)
         os.close(self.out)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        end = time.monotonic() + TIMEOUT_S
+        while os.path.exists(self.folder) and time.monotonic() < end:  # its helpers are still dying
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def receive(self, end):
         while b"\0" not in self.buffer:
