@@ -34,7 +34,8 @@ struct session {
     const struct options *o;
     const char *dir, *data_path;
     int generated;
-    struct mr_dataset *data;
+    int made_dir;                   /* by us, now */
+    struct mr_dataset *data;        /* NULL: could not be opened */
     struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
     const char *only[MAX_ONLY + 1];
     char *only_text;
@@ -89,8 +90,8 @@ static struct mr_json *data_json(const struct session *s)
 {
     struct mr_json *o = mr_json_object();
     mr_json_set(o, "path", mr_json_string(s->data_path));
-    mr_json_set(o, "images", mr_json_int((int64_t)mr_dataset_size(s->data)));
-    mr_json_set(o, "classes", mr_json_int(mr_dataset_n_classes(s->data)));
+    mr_json_set(o, "images", mr_json_int(s->data ? (int64_t)mr_dataset_size(s->data) : 0));
+    mr_json_set(o, "classes", mr_json_int(s->data ? mr_dataset_n_classes(s->data) : 0));
     mr_json_set(o, "generated", mr_json_bool(s->generated));
     return o;
 }
@@ -127,6 +128,7 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     int i = number_of(experiment);
     char name[64];
     mr_json_set(result, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
+    mr_json_set(result, "data", mr_json_string(s->data_path));
     mr_json_set(result, "images", mr_json_int((int64_t)mr_dataset_size(s->data)));
     snprintf(name, sizeof name, "%s.json", experiment);
     progress_clear();
@@ -154,7 +156,7 @@ static void on_progress(void *ctx, const struct mr_study_progress *now)
 
 /* ---- before ---- */
 
-/* Finished experiments of an earlier study of the same kind. */
+/* Finished experiments of an earlier study of the same kind and data. */
 static void load_earlier(struct session *s)
 {
     for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
@@ -162,10 +164,11 @@ static void load_earlier(struct session *s)
         snprintf(name, sizeof name, "%s.json", mr_study_name(i));
         struct mr_json *j = study_read(s->dir, name);
         const char *mode = mr_json_text(mr_json_at(j, "mode"));
+        const char *data = mr_json_text(mr_json_at(j, "data"));
         double images = mr_json_number(mr_json_at(j, "images"));
         int usable = j && mr_json_is_true(mr_json_at(j, "finished")) && mode &&
-                     !strcmp(mode, is_full(s) ? "full" : "quick") &&
-                     images == (double)mr_dataset_size(s->data);
+                     !strcmp(mode, is_full(s) ? "full" : "quick") && data &&
+                     !strcmp(data, s->data_path) && images == (double)mr_dataset_size(s->data);
         int again = s->o->again;
         for (unsigned k = 0; s->o->only && s->only[k]; k++)
             again |= !strcmp(s->only[k], mr_study_name(i)); /* asked for by name */
@@ -193,7 +196,7 @@ static int open_data(struct session *s)
     if (o->data || o->list)
         return input_open_data(o, &s->data, &s->data_path);
     s->generated = 1;
-    snprintf(path, sizeof path, "%s/data", s->dir);
+    snprintf(path, sizeof path, "%s/%s", s->dir, is_full(s) ? "data-full" : "data");
     s->data_path = path;
     char list[PATH_MAX + 16];
     snprintf(list, sizeof list, "%s/list.csv", path);
@@ -217,22 +220,26 @@ static int open_data(struct session *s)
     return 0;
 }
 
+/* The folder that the data set is in: on the same storage, if it is no mount point, and not among
+ * the samples.  0 when there is none that can be written. */
+static int beside_data(const struct session *s, char *parent)
+{
+    struct stat data, up;
+    if (!s->o->data || !realpath(s->o->data, parent))
+        return 0;
+    char *slash = strrchr(parent, '/');
+    if (!slash || slash == parent || stat(parent, &data))
+        return 0;
+    *slash = 0;
+    return !stat(parent, &up) && up.st_dev == data.st_dev && !access(parent, W_OK);
+}
+
 /* A folder for what experiments write, on the storage that is studied if that can be written. */
 static int make_scratch(struct session *s)
 {
-    struct stat st;
-    const char *beside = s->o->data && !access(s->o->data, W_OK) ? s->o->data : s->dir;
     char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", beside);
-    if (!strcmp(beside, s->o->data ? s->o->data : "")) { /* not among the samples */
-        char *slash = strrchr(parent, '/');
-        if (slash && slash != parent)
-            *slash = 0;
-        else
-            snprintf(parent, sizeof parent, "%s", s->dir);
-        if (access(parent, W_OK) || stat(parent, &st))
-            snprintf(parent, sizeof parent, "%s", s->dir);
-    }
+    if (!beside_data(s, parent))
+        snprintf(parent, sizeof parent, "%s", s->dir);
     snprintf(s->scratch, sizeof s->scratch, "%s/.millrace-scratch-XXXXXX", parent);
     if (mkdtemp(s->scratch))
         return 0;
@@ -243,12 +250,24 @@ static int make_scratch(struct session *s)
 
 static int make_out(struct session *s)
 {
-    if (!mkdir(s->dir, 0777) || errno == EEXIST) {
-        if (!access(s->dir, W_OK))
-            return 0;
-    }
-    fprintf(stderr, "millrace study: --out %s: %s\n", s->dir, mr_errno_text(errno));
+    struct stat st;
+    s->made_dir = !mkdir(s->dir, 0777);
+    if (!s->made_dir && errno == EEXIST && !stat(s->dir, &st))
+        errno = !S_ISDIR(st.st_mode) ? ENOTDIR : !access(s->dir, W_OK | X_OK) ? 0 : errno;
+    if (s->made_dir || !errno)
+        return 0;
+    fprintf(stderr,
+            "millrace study: --out %s: %s; name a folder that can be written, or one to be made\n",
+            s->dir, mr_errno_text(errno));
     return 1;
+}
+
+/* "40 seconds", "8 minutes" */
+static const char *about(double seconds, char *buf, size_t cap)
+{
+    snprintf(buf, cap, seconds < 90 ? "%.0f seconds" : "%.0f minutes",
+             seconds < 90 ? seconds : seconds / 60);
+    return buf;
 }
 
 /* --full takes hours: on a terminal somebody is asked. */
@@ -257,7 +276,8 @@ static int is_agreed(const struct session *s, double seconds)
     char answer[8] = "";
     if (!is_full(s))
         return 1;
-    fprintf(stderr, "This will take about %.0f minutes.\n", seconds / 60);
+    char text[32];
+    fprintf(stderr, "This will take about %s.\n", about(seconds, text, sizeof text));
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return 1;
     fprintf(stderr, "Go on? [y/N] ");
@@ -265,6 +285,15 @@ static int is_agreed(const struct session *s, double seconds)
 }
 
 /* ---- after ---- */
+
+/* Not a single experiment came to its end. */
+static int is_empty(const struct session *s)
+{
+    for (unsigned i = 0; i < MAX_ONLY; i++)
+        if (mr_json_is_true(mr_json_at(s->done[i], "finished")))
+            return 0;
+    return 1;
+}
 
 static int conclude(struct session *s, struct output *out)
 {
@@ -280,12 +309,37 @@ static int conclude(struct session *s, struct output *out)
             status = 1;
     }
     mr_json_free(all);
-    return status;
+    return status || is_empty(s);
+}
+
+/* Without data there is nothing to run, but there is a page that says so.  An earlier study's page
+ * is left alone. */
+static void report_no_data(struct session *s, struct output *out)
+{
+    struct mr_json *earlier = study_read(s->dir, "results.json");
+    struct mr_error err = {0};
+    struct mr_dataset *data = NULL;
+    if (!earlier && s->data_path && mr_dataset_open(s->data_path, &data, &err)) {
+        for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
+            struct mr_json *e = s->done[i] = mr_json_object();
+            mr_json_set(e, "experiment", mr_json_string(mr_study_name(i)));
+            mr_json_set(e, "finished", mr_json_bool(0));
+            mr_json_set(e, "missing", mr_json_string(err.text));
+            mr_json_set(e, "seconds", mr_json_real(0));
+            mr_json_set(e, "commands", mr_json_array());
+            mr_json_set(e, "warnings", mr_json_array());
+            mr_json_set(e, "points", mr_json_array());
+        }
+        conclude(s, out);
+    }
+    mr_dataset_unref(data);
+    mr_json_free(earlier);
 }
 
 static int run(struct session *s, struct output *out)
 {
     struct mr_error err = {0};
+    char text[32];
     struct mr_study_opts o = {
         .data = s->data,
         .data_path = s->data_path,
@@ -305,8 +359,9 @@ static int run(struct session *s, struct output *out)
     if (!is_agreed(s, mr_study_estimate(&o)))
         return 1;
     if (!out->quiet)
-        printf("%s: %llu images; about %.0f minutes; results in %s\n", s->data_path,
-               (unsigned long long)mr_dataset_size(s->data), mr_study_estimate(&o) / 60, s->dir);
+        printf("%s: %llu images; about %s; results in %s\n", s->data_path,
+               (unsigned long long)mr_dataset_size(s->data),
+               about(mr_study_estimate(&o), text, sizeof text), s->dir);
     fflush(stdout);
     int r = mr_study_run(&o, &err);
     progress_clear();
@@ -327,6 +382,8 @@ int command_study(const struct options *o)
         status = output_open(o, &out);
     if (!status)
         status = open_data(&s);
+    if (status == 1 && !s.data && s.data_path)
+        report_no_data(&s, &out);
     if (!status)
         status = make_scratch(&s);
     if (!status) {
@@ -335,6 +392,8 @@ int command_study(const struct options *o)
     }
     if (s.scratch[0])
         study_remove(s.scratch);
+    if (status && s.made_dir)
+        rmdir(s.dir); /* if nothing is in it */
     for (unsigned i = 0; i < MAX_ONLY; i++)
         mr_json_free(s.done[i]);
     mr_dataset_unref(s.data);

@@ -59,7 +59,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
     mr_lab_training(lab, STEP_S, &lab->storage[0], &t);
     t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
     t.steps = lab->o->full ? 40 : 5;
-    int r = 0;
+    int r = 0, kept = 0;
     if (checkpoints) {
         r = mr_lab_make_dir(lab, "fast", fast, sizeof fast);
         if (!r)
@@ -77,6 +77,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         r = mr_train_run(&t, &result, lab->err);
         mr_sampler_close(sampler);
         struct mr_json *p = mr_lab_storage_json(&lab->storage[0]);
+        kept = 1;
         mr_json_set(p, "variant", mr_json_string(name));
         mr_json_set(p, "time_s", series.time);
         mr_json_set(p, "read_mb_per_s", series.read);
@@ -91,6 +92,11 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         else
             mr_json_free(p);
         mr_train_result_fini(&result);
+    }
+    if (!kept) {
+        mr_json_free(series.time);
+        mr_json_free(series.read);
+        mr_json_free(series.write);
     }
     if (fast[0])
         mr_lab_remove_dir(fast);

@@ -181,7 +181,7 @@ static double predict(const struct findings *f, const struct config *c)
 }
 
 /* The configuration with the highest prediction; the simplest of equals. */
-static struct config best_config(const struct findings *f)
+static struct config best_config(const struct findings *f, int with_ring)
 {
     struct config best = {MR_ENGINE_THREADS, f->cores, 0};
     double most = predict(f, &best);
@@ -193,7 +193,7 @@ static struct config best_config(const struct findings *f)
         }
     }
     struct config ring = {MR_ENGINE_URING, f->cores, 8 * f->cores};
-    return predict(f, &ring) > 1.03 * most ? ring : best;
+    return with_ring && predict(f, &ring) > 1.03 * most ? ring : best;
 }
 
 static void judge(struct mr_lab *lab, const struct findings *f, struct mr_verdict *v)
@@ -279,11 +279,18 @@ static struct mr_json *curves(const struct findings *f, double image_bytes, int 
 /* Run the recommended configuration, and set prediction and measurement side by side. */
 static int recommend(struct mr_lab *lab, const struct findings *f, struct mr_json *to)
 {
-    struct config c = best_config(f), now = {MR_ENGINE_THREADS, f->cores, 0};
+    struct config c = best_config(f, 1), now = {MR_ENGINE_THREADS, f->cores, 0};
     double predicted = predict(f, &c), measured = NAN;
     char text[300], change[96];
     mr_lab_say(lab, "the recommended configuration");
     int r = rate(lab, lab->o->data, &c, 1, 1, &measured, NULL);
+    if (r == -ENOTSUP && c.engine == MR_ENGINE_URING) {
+        mr_lab_warn(lab, "The io_uring engine is not available here: %s", lab->err->text);
+        *lab->err = (struct mr_error){0};
+        c = best_config(f, 0);
+        predicted = predict(f, &c);
+        r = rate(lab, lab->o->data, &c, 1, 1, &measured, NULL);
+    }
     if (r)
         return r;
     if (c.engine == MR_ENGINE_URING)

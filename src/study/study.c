@@ -127,9 +127,23 @@ static double mean_file_bytes(struct mr_dataset *data)
     return seen ? (double)bytes / (double)seen : NAN;
 }
 
+/* What an earlier study found the real storage to deliver at random; NaN when there is none. */
+static double earlier_random_rate(const struct mr_study_opts *o)
+{
+    const struct mr_json *points = mr_json_at(earlier(o, "baseline"), "points");
+    for (size_t i = 0; points && i < mr_json_len(points); i++) {
+        const struct mr_json *p = mr_json_item(points, i);
+        const char *pattern = mr_json_text(mr_json_at(p, "pattern"));
+        if (pattern && !strcmp(pattern, "random-imagenet") &&
+            !mr_json_is_true(mr_json_at(p, "emulated")))
+            return mr_json_number(mr_json_at(p, "read_mb_per_s"));
+    }
+    return NAN;
+}
+
 int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
 {
-    struct mr_lab lab = {.o = o, .random_mb_per_s = NAN};
+    struct mr_lab lab = {.o = o, .random_mb_per_s = earlier_random_rate(o)};
     int r = 0;
     open_storages(&lab);
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++)

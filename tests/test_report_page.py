@@ -1,0 +1,167 @@
+"""test_report_page.py - the report in a browser, as its readers meet it; SKIP without Chromium.
+
+MILLRACE_SCREENSHOTS=FOLDER keeps what was seen."""
+import os
+import pathlib
+import shutil
+import struct
+import tempfile
+import unittest
+
+import chromium
+import study_fixture
+import system_kit
+from system_kit import run
+
+WIDTHS = (390, 820, 1280)
+PLOTS = """
+Array.from(document.querySelectorAll("figure.plot")).map(f => ({
+  id: f.id,
+  marks: Array.from(f.querySelectorAll(".series rect, .series circle, .series path"))
+    .filter(m => m.getBBox().width + m.getBBox().height > 0).length,
+  empty: Array.from(f.querySelectorAll(".series")).filter(g => !g.childElementCount).length,
+  labels: Array.from(f.querySelectorAll("text.label")).map(t => t.textContent),
+  ticks: f.querySelectorAll("text.tick").length,
+  keys: f.querySelectorAll(".legend .key").length,
+  series: f.querySelectorAll(".series").length,
+  rows: f.querySelectorAll("details td").length,
+  outside: Array.from(f.querySelectorAll("text")).filter(t => {
+    const a = t.getBoundingClientRect(), b = f.querySelector("svg").getBoundingClientRect();
+    return a.left < b.left - 1 || a.right > b.right + 1 || a.bottom > b.bottom + 3;
+  }).map(t => t.textContent),
+  overlapping: (() => {
+    const boxes = Array.from(f.querySelectorAll("text:not([transform])"))
+      .map(t => [t.textContent, t.getBoundingClientRect()]);
+    return boxes.flatMap(([s, a], i) => boxes.slice(i + 1)
+      .filter(([u, b]) => a.left < b.right - 1 && b.left < a.right - 1 &&
+              a.top < b.bottom - 3 && b.top < a.bottom - 3).map(([u]) => s + " / " + u));
+  })(),
+}))"""
+
+
+def middle_of(selector):
+    """Scroll there; once the page has been drawn again, the place on the screen."""
+    return f"""(() => {{ const e = document.querySelector('{selector}');
+        e.scrollIntoView({{block: "center", behavior: "instant"}});
+        const frame = () => new Promise(requestAnimationFrame);
+        return frame().then(frame).then(() => {{ const r = e.getBoundingClientRect();
+            return [r.left + r.width / 2, r.top + r.height / 2]; }}); }})()"""
+
+
+@unittest.skipUnless(chromium.program(), "chromium is not installed")
+class ReportPage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        a = study_fixture.write(cls.dir / "a", study_fixture.study())
+        b = study_fixture.write(cls.dir / "b", study_fixture.study(speed=1.5))
+        for args in ([a], [a, b]):
+            done = run("report", *args)
+            assert done.status == 0, done
+        cls.pages = {"report": a / "report.html", "compare": b / "compare.html"}
+        cls.browser = chromium.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self, page="report", width=1280):
+        self.browser.scheme("light")
+        self.browser.open(self.pages[page], width)
+
+    def background(self):
+        return self.browser.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    def keep(self, name):
+        png = self.browser.screenshot()
+        folder = os.environ.get("MILLRACE_SCREENSHOTS")
+        if folder:
+            pathlib.Path(folder, f"{name}.png").write_bytes(png)
+        return png
+
+    def test_pages_load_alone_and_without_complaint(self):
+        for name, path in self.pages.items():
+            self.open(name)
+            self.assertEqual(self.browser.complaints(), [])
+            self.assertEqual([u for u in self.browser.requests() if not u.startswith("data:")],
+                             [f"file://{path}"])
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('h1').length"), 1)
+
+    def test_plots_have_marks_labels_and_legend_and_nothing_overlaps(self):
+        for name in self.pages:
+            for width in WIDTHS:
+                self.open(name, width)
+                plots = self.browser.evaluate(PLOTS)
+                self.assertGreaterEqual(len(plots), 5)
+                for p in plots:
+                    with self.subTest(page=name, width=width, plot=p["id"]):
+                        self.assertGreater(p["marks"], 0)
+                        self.assertEqual(p["empty"], 0)
+                        self.assertTrue(p["labels"] and all(p["labels"]))
+                        self.assertGreater(p["ticks"], 2)
+                        self.assertEqual(p["keys"], p["series"])
+                        self.assertEqual(p["overlapping"], [])
+                        self.assertEqual(p["outside"], [])
+
+    def test_nothing_is_wider_than_the_window(self):
+        for name in self.pages:
+            for width in WIDTHS:
+                self.open(name, width)
+                self.assertLessEqual(
+                    self.browser.evaluate("document.documentElement.scrollWidth"), width)
+                png = self.keep(f"{name}-{width}")
+                self.assertEqual(struct.unpack(">II", png[16:24]), (width, 900))
+
+    def test_hovering_shows_the_value(self):
+        self.open()
+        for selector in (".bars rect", ".line circle", ".area path", ".spans rect"):
+            x, y = self.browser.evaluate(middle_of(selector))
+            self.browser.mouse("mouseMoved", x, y)
+            tip = self.browser.evaluate("(t => [t.style.display, t.textContent])"
+                                        "(document.querySelector('.tip'))")
+            self.assertEqual(tip[0], "block", selector)
+            self.assertTrue(tip[1], selector)
+        self.browser.mouse("mouseMoved", 2, 450)
+        self.assertEqual(self.browser.evaluate("document.querySelector('.tip').style.display"),
+                         "none")
+
+    def test_dark_by_preference_and_by_button(self):
+        self.open()
+        light = self.background()
+        self.browser.scheme("dark")
+        dark = self.background()
+        self.assertNotEqual(light, dark)
+        self.keep("report-dark")
+        x, y = self.browser.evaluate(middle_of(".theme"))
+        self.browser.click(x, y)
+        self.assertEqual(self.background(), light)
+        self.browser.click(x, y)
+        self.assertEqual(self.background(), dark)
+
+    def test_legend_switches_series(self):
+        self.open()
+        shown = "getComputedStyle(document.querySelector('#plot-read .series')).display"
+        x, y = self.browser.evaluate(middle_of("#plot-read .key"))
+        self.browser.click(x, y)
+        self.assertEqual(self.browser.evaluate(shown), "none")
+        self.browser.click(x, y)
+        self.assertNotEqual(self.browser.evaluate(shown), "none")
+
+    def test_dragging_looks_closer_and_double_click_goes_back(self):
+        self.open()
+        view = "document.querySelector('svg.zoom').getAttribute('viewBox')"
+        ticks = "document.querySelector('figure:has(svg.zoom) .xticks').textContent"
+        before = self.browser.evaluate(view), self.browser.evaluate(ticks)
+        x, y = self.browser.evaluate(middle_of("svg.zoom"))
+        self.browser.mouse("mousePressed", x - 60, y)
+        self.browser.mouse("mouseMoved", x + 60, y)
+        self.browser.mouse("mouseReleased", x + 60, y)
+        self.assertNotEqual(self.browser.evaluate(view), before[0])
+        self.assertNotEqual(self.browser.evaluate(ticks), before[1])
+        self.browser.evaluate("document.querySelector('svg.zoom').dispatchEvent("
+                              "new MouseEvent('dblclick', {bubbles: true}))")
+        after = [float(v) for v in self.browser.evaluate(view).split()]
+        self.assertEqual(after, [float(v) for v in before[0].split()])
+        self.assertEqual(self.browser.complaints(), [])
+
+
+if __name__ == "__main__":
+    system_kit.main()

@@ -1,0 +1,259 @@
+"""test_study.py - `millrace study` on small data: what it writes, what it does not run again, what it
+says when something is missing, and that it leaves nothing behind.
+
+Only experiments that take seconds run here; no figure is judged."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import system_kit
+from system_kit import MILLRACE, TempDirCase, is_root, run
+
+EXPERIMENTS = ["baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint", "phases",
+               "files", "verdict"]
+_photos = None
+
+
+def setUpModule():
+    global _photos
+    _photos = pathlib.Path(tempfile.mkdtemp())
+    unittest.addModuleCleanup(shutil.rmtree, _photos)
+    _photos.chmod(0o755)
+    done = run("generate", "--count", 96, "--classes", 4, "--out", _photos / "set")
+    assert done.status == 0, done
+
+
+def scratch_folders(*places):
+    return [p for place in places for p in pathlib.Path(place).rglob(".millrace-scratch-*")]
+
+
+class StudyCase(TempDirCase):
+    def setUp(self):
+        super().setUp()
+        self.out = self.dir / "out"
+        self.data = _photos / "set"
+        self.addCleanup(self.check_nothing_is_left)
+
+    def check_nothing_is_left(self):
+        self.assertEqual(scratch_folders(self.dir, _photos), [])
+        self.assertEqual(list(self.dir.rglob("*.part")), [])
+
+    def study(self, *more, data=None, out=None, status=0, **kwargs):
+        done = run("study", "--data", data or self.data, "--out", out or self.out, *more, **kwargs)
+        self.assert_status(done, status)
+        return done
+
+    def three(self, name):
+        """A folder of three images."""
+        folder = self.dir / name
+        folder.mkdir()
+        for path in sorted(self.data.rglob("*.jpg"))[:3]:
+            shutil.copy(path, folder)
+        return folder
+
+    def result(self, name):
+        return json.loads((self.out / f"{name}.json").read_text())
+
+    def page(self):
+        return (self.out / "report.html").read_text()
+
+    def section(self, name):
+        return re.search(rf'<section id="{name}">.*?</section>', self.page(), re.S).group()
+
+
+class Results(StudyCase):
+    def test_one_experiment_gives_its_files_and_a_page(self):
+        done = self.study("--only", "files")
+        self.assertIn("96 images", done.out)
+        self.assertRegex(done.out, r"(?m)^files +[0-9.]+ s$")
+        self.assertRegex(done.out, r"Report: .*/out/report\.html\n$")
+        result = self.result("files")
+        self.assertTrue(result["finished"])
+        self.assertIsNone(result["missing"])
+        self.assertEqual(sum(b["n"] for b in result["points"][0]["histogram"]), 96)
+        self.assertIn("<figure", self.section("files"))
+        self.assertIn("This experiment was not run", self.section("read"))
+        everything = json.loads((self.out / "results.json").read_text())
+        self.assertEqual(everything["command"], "study")
+        self.assertEqual(everything["data"]["images"], 96)
+        self.assertEqual([e["experiment"] for e in everything["results"]], ["files"])
+
+    def test_json_goes_to_standard_output_alone(self):
+        done = self.study("--only", "files", "--json", "-")
+        self.assertEqual(done.json["command"], "study")
+        self.assertEqual(done.json["results"][0]["experiment"], "files")
+
+    def test_phases_overlap_and_add_up(self):
+        self.study("--only", "phases")
+        points = self.result("phases")["points"]
+        self.assertEqual([p["shuffle"] for p in points], ["global", "none"])
+        for point in points:
+            names = [p["name"] for p in point["phases"]]
+            self.assertIn("Read", names)
+            self.assertIn("Train", names)
+            for phase in point["phases"]:
+                self.assertLessEqual(phase["union_s"], phase["sum_s"] * 1.0001)
+        self.assertEqual(self.section("phases").count("<figure"), 2)
+
+    def test_three_images_are_enough(self):
+        self.study("--only", "files,read", data=self.three("few"))
+        self.assertTrue(self.result("files")["finished"])
+        self.assertTrue(self.result("read")["finished"])
+        storages = {p["storage"] for p in self.result("read")["points"]}
+        self.assertEqual(storages, {"disk", "hdd", "ssd", "optane", "lustre"})
+
+
+class Continuing(StudyCase):
+    def test_finished_experiments_are_not_run_again(self):
+        self.study("--only", "files")
+        stamp = (self.out / "files.json").stat().st_mtime_ns
+        done = self.interrupt_in("baseline")
+        self.assertNotRegex(done, "(?m)^files ")
+        self.assertEqual((self.out / "files.json").stat().st_mtime_ns, stamp)
+        self.assertIn("<figure", self.section("files"))
+
+    def test_those_asked_for_by_name_are(self):
+        self.study("--only", "files")
+        stamp = (self.out / "files.json").stat().st_mtime_ns
+        self.study("--only", "files")
+        self.assertNotEqual((self.out / "files.json").stat().st_mtime_ns, stamp)
+
+    def test_results_of_other_data_are_not_taken_over(self):
+        self.study("--only", "files", data=self.three("a"))
+        self.study("--only", "read", data=self.three("b"))
+        names = [e["experiment"] for e in
+                 json.loads((self.out / "results.json").read_text())["results"]]
+        self.assertEqual(names, ["read"])
+
+    def test_garbage_in_the_folder_is_not_taken_over(self):
+        self.out.mkdir()
+        for name, text in (("read", "garbage"), ("decode", "[]"), ("phases", '{"finished": true}'),
+                           ("verdict", "")):
+            (self.out / f"{name}.json").write_text(text)
+        self.study("--only", "files")
+        names = [e["experiment"] for e in
+                 json.loads((self.out / "results.json").read_text())["results"]]
+        self.assertEqual(names, ["files"])
+
+    def test_interrupted_in_the_middle(self):
+        for experiment in ("baseline", "overlap", "phases"):
+            self.interrupt_in(experiment, only=f"files,{experiment}")
+            self.assertFalse((self.out / f"{experiment}.json").exists())
+            self.assertEqual(scratch_folders(self.dir, _photos), [])
+            self.assertIn("This experiment was not run", self.section(experiment))
+
+    def interrupt_in(self, experiment, only=None):
+        """Ctrl-C while the experiment is under way; returns what was printed."""
+        args = ["--only", only] if only else []
+        child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out, *args],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        try:
+            self.wait_for_scratch(child, inside=experiment != "overlap")
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=system_kit.TIMEOUT_S)
+        finally:
+            child.kill()
+            child.communicate()
+        self.assertEqual(child.returncode, 130, (experiment, out, err))
+        self.assertIn("Report: ", out)
+        return out
+
+    def wait_for_scratch(self, child, inside):
+        """Until there is something to clean up: the study's folder, or a file of the experiment."""
+        end = time.monotonic() + system_kit.TIMEOUT_S
+        while not any(not inside or any(p.iterdir()) for p in scratch_folders(self.dir, _photos)):
+            self.assertIsNone(child.poll(), "the study ended by itself")
+            self.assertLess(time.monotonic(), end, "no scratch folder")
+
+
+class Trouble(StudyCase):
+    def test_unknown_experiment(self):
+        done = self.study("--only", "files,nonsense", status=2)
+        self.assertIn("'nonsense'", done.err)
+        for name in EXPERIMENTS:
+            self.assertIn(name, done.err)
+        self.assertFalse(self.out.exists())
+
+    def test_out_is_a_file(self):
+        self.out.write_text("mine")
+        done = self.study("--only", "files", status=1)
+        self.assertIn(f"--out {self.out}: Not a directory", done.err)
+        self.assertEqual(self.out.read_text(), "mine")
+
+    def test_out_has_no_parent(self):
+        done = self.study("--only", "files", out=self.dir / "no/such", status=1)
+        self.assertIn("No such file or directory", done.err)
+
+    @unittest.skipUnless(is_root(), "needs root to become somebody else")
+    def test_out_cannot_be_written(self):
+        self.out.mkdir(mode=0o755)
+        done = self.study("--only", "files", status=1, stranger=True)
+        self.assertIn(f"--out {self.out}: Permission denied", done.err)
+
+    @unittest.skipUnless(is_root(), "needs root to become somebody else")
+    def test_data_that_cannot_be_written_is_studied_all_the_same(self):
+        self.out.mkdir()
+        self.out.chmod(0o777)
+        self.study("--only", "files", stranger=True)
+        self.assertTrue(self.result("files")["finished"])
+
+    def test_no_images(self):
+        (self.dir / "empty").mkdir()
+        done = self.study("--only", "files", data=self.dir / "empty", status=1)
+        self.assertIn("no samples in this folder", done.err)
+        for name in EXPERIMENTS:
+            self.assertIn("no samples in this folder", self.section(name))
+
+    def test_no_images_leave_an_earlier_study_alone(self):
+        self.study("--only", "files")
+        page = self.page()
+        (self.dir / "empty").mkdir()
+        self.study("--only", "files", data=self.dir / "empty", status=1)
+        self.assertEqual(self.page(), page)
+
+    def test_no_data(self):
+        done = self.study("--only", "files", data=self.dir / "nowhere", status=1)
+        self.assertIn("No such file or directory", done.err)
+
+    def test_only_broken_images(self):
+        broken = self.dir / "broken"
+        broken.mkdir()
+        for i in range(4):
+            (broken / f"{i}.jpg").write_bytes(b"\xff\xd8not a photo" * 100)
+        done = self.study("--only", "files,decode,phases", data=broken)
+        for name in ("decode", "phases"):
+            self.assertRegex(done.err, rf"(?m)^{name} +missing: .*broken/[0-9]\.jpg")
+            self.assertIn("chip missing", self.section(name))
+            self.assertFalse(self.result(name)["finished"])
+        self.assertTrue(self.result("files")["finished"])
+        done = self.study("--only", "decode", "--again", data=broken, out=self.dir / "o", status=1)
+        self.assertIn("No verdict", done.out)
+
+    def test_experiments_that_failed_are_tried_again(self):
+        broken = self.dir / "broken"
+        broken.mkdir()
+        (broken / "0.jpg").write_bytes(b"nothing")
+        self.study("--only", "files,decode", data=broken)
+        shutil.copy(next(self.data.rglob("*.jpg")), broken / "0.jpg")
+        self.study("--only", "decode", data=broken)
+        self.assertTrue(self.result("decode")["finished"])
+
+    def test_scratch_is_not_made_among_the_samples(self):
+        mine = self.dir / "mine"
+        shutil.copytree(self.data, mine)
+        before = sorted(os.walk(mine))
+        for data in (mine, f"{mine}/", f"{mine}/."):
+            self.study("--only", "files", data=data)
+        self.assertEqual(sorted(os.walk(mine)), before)
+
+
+if __name__ == "__main__":
+    system_kit.main()
