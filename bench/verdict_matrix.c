@@ -138,7 +138,7 @@ static void die(const char *what, const char *why)
 static struct mr_device *make_device(const char *lines)
 {
     struct mr_device_profile p;
-    struct mr_device *d;
+    struct mr_device *d = NULL;
     struct mr_error err = {0};
     char text[512];
     int n = snprintf(text, sizeof text, "name = imposed\nwrite_mb_per_s = 100\n%s", lines);
