@@ -179,7 +179,7 @@ static double train(struct mr_dataset *data, const struct setup *s, unsigned ste
 static struct mr_dataset *make_photos(const char *dir, enum mr_preset preset, unsigned n)
 {
     struct mr_generate_opts o = {.preset = preset, .count = n, .classes = 4};
-    struct mr_dataset *d;
+    struct mr_dataset *d = NULL;
     struct mr_error err = {0};
     if (mr_generate(dir, &o, NULL, &err) || mr_dataset_open(dir, &d, &err))
         die(dir, err.text);
