@@ -129,7 +129,7 @@ static const struct row {
      {WIDE, 8, 0, 16, 4, 32, SLOW, 0}},
 };
 
-static void die(const char *what, const char *why)
+static _Noreturn void die(const char *what, const char *why)
 {
     fprintf(stderr, "verdict_matrix: %s: %s\n", what, why);
     exit(1);

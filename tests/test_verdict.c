@@ -87,6 +87,10 @@ static void workers_that_decode_all_the_time_lack_cpu(void **state)
     in.map_s = 280;
     in.read_s = 20;
     expect(&in, MR_LIMIT_DECODE, "16 workers on 2 cores");
+    /* or for samples, while both cores are used up */
+    in.map_s = 45;
+    in.read_s = 3;
+    expect(&in, MR_LIMIT_DECODE, "16 workers on 2 cores");
 }
 
 static void decoding_with_uring_is_seen_although_reads_wait_for_workers(void **state)

@@ -77,8 +77,9 @@ static struct witness question(const struct mr_verdict_input *in)
     workers = less(workers, w.room);
     w.mapping = share(in->map_s, w.made_s * less(workers, cores));
     w.reading = share(in->read_s, w.made_s * w.depth);
-    w.busy = in->reads_hold_workers ? share(in->read_s + in->map_s, w.made_s * workers)
-                                    : fmax(w.mapping, w.reading);
+    /* More workers than cores cannot all map: used-up cores are busy enough. */
+    w.busy = in->reads_hold_workers ? share(in->read_s + in->map_s, w.made_s * workers) : w.reading;
+    w.busy = fmax(w.busy, w.mapping);
     return w;
 }
 
