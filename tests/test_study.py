@@ -246,6 +246,35 @@ class Trouble(StudyCase):
         self.study("--only", "decode", data=broken)
         self.assertTrue(self.result("decode")["finished"])
 
+    @system_kit.needs("strace")
+    def test_without_io_uring_the_threads_engine_is_studied(self):
+        refuse = ("strace", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e",
+                  "trace=io_uring_setup", "-e", "inject=io_uring_setup:error=ENOSYS")
+        if subprocess.run([*refuse, "true"], check=False, capture_output=True).returncode:
+            self.skipTest("strace cannot trace here")
+        self.study("--only", "read", data=self.three("few"), prefix=refuse,
+                   env=system_kit.STRACE_ENV)
+        result = self.result("read")
+        self.assertEqual({p["engine"] for p in result["points"]}, {"threads"})
+        self.assertEqual(len(result["warnings"]), 1)
+        self.assertIn("io_uring", result["warnings"][0])
+        self.assertIn("io_uring", self.section("read"))
+
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_no_room_for_checkpoints(self):
+        small = self.dir / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", small], check=False,
+                          capture_output=True).returncode:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", small], check=True)
+        shutil.copytree(self.three("few"), small / "few")
+        done = self.study("--only", "checkpoint,files", data=small / "few")
+        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
+        self.assertIn("MB free", self.section("checkpoint"))
+        self.assertTrue(self.result("files")["finished"])
+        self.assertEqual(scratch_folders(small), [])
+
     def test_scratch_is_not_made_among_the_samples(self):
         mine = self.dir / "mine"
         shutil.copytree(self.data, mine)

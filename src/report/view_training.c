@@ -179,7 +179,7 @@ static void show_split(struct mr_view *v)
                                            {"fetch_s", "fetch"},
                                            {"hand_over_s", "hand-over"}};
     const char *device = mr_view_text(v, 0, "device");
-    unsigned at = mr_chart_name(&c, "one step%s%s", device ? " of " : "", device ? device : "");
+    unsigned at = mr_chart_name(&c, "%s", device ? device : "one step");
     for (unsigned k = 0; k < 4; k++) {
         double x = mr_view_number(v, 0, parts[k][0]);
         if (isfinite(x))

@@ -12,7 +12,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
+#define FULL_BYTES     ((uint64_t)5 << 30)
 #define QUICK_BYTES    ((uint64_t)1 << 30)
 #define EMULATED_BYTES ((uint64_t)192 << 20) /* seconds on the slowest profile */
 
@@ -46,15 +48,30 @@ static void take(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
         mr_lab_warn(lab, "%s: %s", s->name, b->warning);
 }
 
+/* Bytes of the large file: as many as are wanted, or half of what is free. */
+static uint64_t size_that_fits(struct mr_lab *lab, const char *storage, uint64_t wanted)
+{
+    struct statvfs fs;
+    if (statvfs(lab->o->scratch, &fs))
+        return wanted;
+    uint64_t half = (uint64_t)fs.f_bavail * fs.f_frsize / 2 >> 20 << 20;
+    if (half >= wanted || half < MR_BASELINE_MIN_SIZE)
+        return wanted;
+    mr_lab_warn(lab, "%s: a file of %llu MB instead of %llu, because of the room on the disk",
+                storage, (unsigned long long)(half >> 20), (unsigned long long)(wanted >> 20));
+    return half;
+}
+
 static int measure(struct mr_lab *lab, const struct mr_lab_storage *s)
 {
     struct watched w = {lab, s->name};
     struct mr_baseline b = {0};
     struct mr_baseline_opts o = {
         .dir = lab->o->scratch,
-        .size = lab->o->full ? 0
-                : s->device  ? EMULATED_BYTES
-                             : QUICK_BYTES,
+        .size = size_that_fits(lab, s->name,
+                               lab->o->full ? FULL_BYTES
+                               : s->device  ? EMULATED_BYTES
+                                            : QUICK_BYTES),
         .runs = lab->o->full ? 6
                 : s->device  ? 2
                              : lab->o->runs,

@@ -49,12 +49,17 @@ void mr_lab_point(struct mr_lab *lab, struct mr_json *point)
     mr_json_append(lab->points, point);
 }
 
-/* Append formatted text to one of the result's lists. */
+/* Append formatted text to one of the result's lists, unless it is there. */
 static void note(struct mr_lab *lab, const char *list, const char *fmt, va_list args)
 {
     char text[600];
     vsnprintf(text, sizeof text, fmt, args);
     struct mr_json *to = (struct mr_json *)mr_json_at(lab->result, list);
+    for (size_t i = 0; to && i < mr_json_len(to); i++) {
+        const char *have = mr_json_text(mr_json_item(to, i));
+        if (have && !strcmp(have, text))
+            return;
+    }
     if (to)
         mr_json_append(to, mr_json_string(text));
 }
