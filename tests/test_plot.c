@@ -161,6 +161,21 @@ static void error_marks_are_drawn_where_there_is_a_spread(void **state)
     free(text);
 }
 
+static void a_moment_is_marked_across_the_areas(void **state)
+{
+    (void)state;
+    static const double places[] = {2, -5, 1e300, NAN, INFINITY};
+    for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
+        struct mr_plot p = sample(MR_PLOT_AREAS);
+        p.mark = "end of <it>";
+        p.mark_x = places[i];
+        char *text = figure(&p);
+        assert_int_equal(count(text, "class=\"mark\""), 1);
+        assert_non_null(strstr(text, "end of &lt;it&gt;"));
+        free(text);
+    }
+}
+
 static void nothing_to_draw_is_drawn(void **state)
 {
     (void)state;
@@ -392,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_marks_axes_legend_and_table),
         cmocka_unit_test(error_marks_are_drawn_where_there_is_a_spread),
+        cmocka_unit_test(a_moment_is_marked_across_the_areas),
         cmocka_unit_test(nothing_to_draw_is_drawn),
         cmocka_unit_test(hostile_values_do_not_reach_the_picture),
         cmocka_unit_test(names_that_do_not_fit_are_turned),

@@ -25,6 +25,11 @@ static void legend(const struct mr_plot *p, struct mr_markup *out)
         mr_markup_text(out, p->series[s].name);
         mr_markup_add(out, "</button>");
     }
+    if (p->mark) {
+        mr_markup_add(out, "<span class=\"note\"><i></i>");
+        mr_markup_text(out, p->mark);
+        mr_markup_add(out, "</span>");
+    }
     mr_markup_add(out, "</div>");
 }
 

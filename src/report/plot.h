@@ -38,7 +38,9 @@ struct mr_plot {
     const char *x_label, *y_label; /* with units: "threads", "images/s" */
     const char *summary;           /* what it shows, in a sentence, for those who do not see it */
     int log_x, log_y;
-    int touching; /* bars without gaps: a histogram */
+    int touching;     /* bars without gaps: a histogram */
+    const char *mark; /* areas: what happened at mark_x, a line across; NULL: nothing */
+    double mark_x;
     unsigned n_series;
     const struct mr_series *series;
     unsigned n_names;         /* categories of bars, rows of a timeline */

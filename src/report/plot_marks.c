@@ -131,6 +131,9 @@ void mr_draw_areas(struct mr_frame *f)
         mr_markup_add(f->out, "\"/>");
         end_series(f);
     }
+    if (p->mark)
+        mr_markup_add(f->out, "<path class=\"mark\" d=\"M%.1f %.1fV%.1f\"/>",
+                      mr_scale_at(&f->x, p->mark_x), f->top, f->bottom);
     mr_markup_add(f->out, "</svg>");
 }
 

@@ -38,8 +38,12 @@ void mr_show_activity(struct mr_view *v)
             mr_chart_add(&c, reads, (struct mr_point){item(t, k), item(r, k), 0, 0});
             mr_chart_add(&c, writes, (struct mr_point){item(t, k), item(w, k), 0, 0});
         }
-        mr_view_plot(v, &c);
         double end = mr_view_number(v, i, "end_of_run_s");
+        if (isfinite(end)) {
+            c.plot.mark = "end of training";
+            c.plot.mark_x = end;
+        }
+        mr_view_plot(v, &c);
         if (isfinite(end))
             mr_view_finding(v, "Training ended at %.1f s; what follows is work in the background.",
                             end);
