@@ -17,6 +17,8 @@
 #include "clock.h"
 #include "errtext.h"
 
+#include <millrace/trace.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +131,7 @@ static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
     if (which == MR_TIER_FAST)
         forget_drained(c, w->step);
     mr_saver_source(c->saver, w->shot, &src);
+    uint64_t traced = mr_trace_now();
     int r = mr_tier_publish(t, w->step, &src, &bytes, err);
     if (r == -ENOSPC && which == MR_TIER_FAST && c->drained.n) {
         struct mr_error again = {0};
@@ -138,6 +141,7 @@ static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
         *err = again;
     }
     if (!r) {
+        mr_trace_span(MR_PHASE_WRITE, traced, mr_trace_now(), bytes, MR_NONE);
         note_durable(c, w, which, bytes);
         mr_tier_settle(t, w->step, &settle_err);
     }
@@ -178,12 +182,18 @@ static void note_snapshot(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 {
     mr_snapshot_finish(c->snap);
     uint64_t ns = mr_snapshot_copied_ns(c->snap, w->shot);
+    uint64_t begun = 0;
     pthread_mutex_lock(&c->mu);
     struct mr_checkpoint_record *r = record_of(c, w->record);
-    if (r)
+    if (r) {
         r->snapshot_s = since_begin(c, w->record, ns);
+        begun = c->begun_ns[MR_RECORD_SLOT(w->record)];
+    }
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
+    mr_trace_lane(1); /* it ran beside the writing, so not on the same line */
+    mr_trace_span(MR_PHASE_SNAPSHOT, begun, ns, 0, MR_NONE);
+    mr_trace_lane(0);
 }
 
 int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
@@ -209,6 +219,7 @@ int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 void *mr_ckpt_save_main(void *arg)
 {
     struct mr_checkpoint *c = arg;
+    mr_trace_thread_name("checkpoint");
     pthread_mutex_lock(&c->mu);
     for (;;) {
         while (!c->stop && !c->n_saves)
@@ -236,8 +247,10 @@ static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, stru
     struct mr_error settle_err = {0};
     uint64_t bytes = 0;
     struct mr_tier *slow = take_turn(c, MR_TIER_SLOW);
+    uint64_t traced = mr_trace_now();
     int r = mr_drain_run(c->drain, &c->tiers[MR_TIER_FAST], slow, w->step, &bytes, err);
     if (!r) {
+        mr_trace_span(MR_PHASE_DRAIN, traced, mr_trace_now(), bytes, MR_NONE);
         note_durable(c, w, MR_TIER_SLOW, bytes);
         mr_tier_settle(slow, w->step, &settle_err);
     }
