@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define EVERY 20 /* steps between checkpoints, in the study and in `share` */
+
 static double item(const struct mr_json *list, unsigned i)
 {
     char path[16];
@@ -65,7 +67,7 @@ void mr_show_checkpoint(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "checkpoint",
-                                  .title = "A training run with a checkpoint every 20 steps",
+                                  .title = "20 training steps and one checkpoint",
                                   .x_label = "how checkpoints are taken",
                                   .y_label = "seconds",
                                   .summary = "Stacked bars: time of the steps, and time that "
@@ -80,14 +82,14 @@ void mr_show_checkpoint(struct mr_view *v)
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
                    *drain = mr_view_text(v, i, "drain");
-        double seconds = mr_view_number(v, i, "seconds"), still = mr_view_number(v, i, "stall_s");
-        const double columns[] = {still, 100 * mr_view_number(v, i, "share"),
-                                  mr_view_number(v, i, "durable_fast_s"),
+        double still = mr_view_number(v, i, "stall_s"), share = mr_view_number(v, i, "share");
+        double seconds = EVERY * mr_view_number(v, i, "step_s"); /* whatever the run's length was */
+        const double columns[] = {still, 100 * share, mr_view_number(v, i, "durable_fast_s"),
                                   mr_view_number(v, i, "durable_slow_s")};
         unsigned at = mr_chart_name(&c, "%s%s%s%s%s", mode ? mode : "", to ? " " : "", to ? to : "",
                                     drain ? ">" : "", drain ? drain : "");
-        mr_chart_put(&c, steps, at, seconds - (isfinite(still) ? still : 0), 0, 0);
-        mr_chart_put(&c, stall, at, isfinite(still) ? still : 0, 0, 0);
+        mr_chart_put(&c, steps, at, seconds, 0, 0);
+        mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, mode);
         mr_markup_add(v->out, "</td><td>");
@@ -108,7 +110,7 @@ void mr_show_checkpoint(struct mr_view *v)
                         "a burst buffer for %.2f s: %.1f times less.",
                         direct, burst, direct / burst);
     if (isfinite(lazy))
-        mr_view_finding(v, "Lazily, in the background, it stops training for %.3f s.", lazy);
+        mr_view_finding(v, "Lazily, in the background, it stops training for %.2f ms.", 1e3 * lazy);
 }
 
 static void show_timeline(struct mr_view *v, unsigned i)
