@@ -8,6 +8,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static int normalises(const struct options *o)
+{
+    for (unsigned c = 0; c < 3; c++)
+        if (o->mean.value[c] != 0 || o->std.value[c] != 1)
+            return 1;
+    return 0;
+}
+
 int input_open_data(const struct options *o, struct mr_dataset **out, const char **path)
 {
     const char *command = command_table[o->command].name;
@@ -16,6 +24,10 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
     if ((o->cold || o->drop_caches) && o->warm) {
         fprintf(stderr, "millrace %s: --%s and --warm exclude each other\n", command,
                 o->cold ? "cold" : "drop-caches");
+        return 2;
+    }
+    if (o->dtype == MR_IMAGE_U8 && normalises(o)) {
+        fprintf(stderr, "millrace %s: --mean and --std need --dtype f32\n", command);
         return 2;
     }
     if (!o->data == !o->list) {
@@ -53,6 +65,8 @@ struct mr_decoder_opts input_decoder(const struct options *o)
         .height = o->image_size.height,
         .resize = o->resize,
         .dtype = o->dtype,
+        .mean = {o->mean.value[0], o->mean.value[1], o->mean.value[2]},
+        .std = {o->std.value[0], o->std.value[1], o->std.value[2]},
         .layout = o->layout,
         .augment = o->augment,
         .max_pixels = o->max_pixels,

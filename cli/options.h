@@ -44,6 +44,10 @@ struct image_size {
     unsigned width, height;
 };
 
+struct colours {
+    float value[3];
+};
+
 struct error_budget {
     double share;
     uint64_t count;
@@ -55,6 +59,7 @@ struct options {
     const char *list, *data;
     unsigned map; /* 0 read, 1 decode */
     struct image_size image_size;
+    struct colours mean, std;
     unsigned resize, dtype, layout, augment, decoder; /* as the enums of image.h */
     int exact, accept_truncated;
     uint64_t max_pixels;

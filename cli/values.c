@@ -211,6 +211,42 @@ int value_choice(const struct option_row *row, const char *text, void *field)
     return -1;
 }
 
+/* One number for all colours, or three; none below least. */
+static int colours(const char *text, double least, struct colours *out)
+{
+    struct colours c;
+    unsigned n = 0;
+    for (;; text++) {
+        size_t digits = strspn(text + (*text == '-'), "0123456789.") + (*text == '-');
+        char *end;
+        double v = strtod(text, &end);
+        if (n == 3 || end == text || end != text + digits || v < least || v > 1e6)
+            return -1;
+        c.value[n++] = (float)v;
+        text = end;
+        if (*text != ',')
+            break;
+    }
+    if (*text || n == 2)
+        return -1;
+    if (n == 1)
+        c.value[1] = c.value[2] = c.value[0];
+    *out = c;
+    return 0;
+}
+
+int value_colours(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return colours(text, -1e6, field);
+}
+
+int value_scales(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return colours(text, 1e-6, field);
+}
+
 int value_image_size(const struct option_row *row, const char *text, void *field)
 {
     uint64_t width, height;

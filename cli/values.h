@@ -21,6 +21,8 @@ value_parser value_budget;     /* struct error_budget */
 value_parser value_duration;   /* uint64_t: ns, from 10us, 1.5ms, 2s, 3m, 1h; not 0 */
 value_parser value_interval;   /* the same from 10 ms to 1 h: between two samples */
 value_parser value_rate;       /* double, above 0 and finite */
+value_parser value_colours;    /* struct colours: 0.5 or 0.48,0.45,0.4; within +-1e6 */
+value_parser value_scales;     /* the same, above 0 */
 value_parser value_image_size; /* struct image_size: 224 or 320x240 */
 
 #endif

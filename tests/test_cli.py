@@ -210,6 +210,8 @@ class Usage(CliCase):
             "max-errors": ["101%", "x", "-1", "5.5", "%", "10%%", ""],
             "max-file-bytes": ["0", "5X", "5KB", "K", "99999999999G", "1.5M"],
             "engine": ["foo", "", "Threads"],
+            "mean": ["", "x", "1,2", "1,2,3,4", "1,,2", "1e3", "nan", "0.5,", "-"],
+            "std": ["", "0", "-1", "0.5,0.5,0", "1 ", "inf", "0x1"],
             "map": ["nonsense"],
             "json": [""], "ledger": [""], "data": [""], "list": [""],
         }
@@ -238,6 +240,9 @@ class Usage(CliCase):
         data = self.data(2)
         for cold in ("--cold", "--drop-caches"):
             self.assert_usage(run("bench", "--data", data, cold, "--warm"), cold, "--warm")
+        for of_floats in ("--mean", "--std"):
+            self.assert_usage(run("bench", "--data", data, "--dtype", "u8", of_floats, "0.5"),
+                              of_floats, "--dtype f32")
 
     def test_data_set_named_wrongly(self):
         data = self.data(4)

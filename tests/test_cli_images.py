@@ -86,7 +86,7 @@ class Images(TempDirCase):
                         (augment, engine, threads, prefetch))
         self.assertNotEqual(hashes["none"], hashes["crop-flip"])
         for other in (("--seed", 2), ("--resize", "area"), ("--dtype", "u8"), ("--layout", "nchw"),
-                      ("--exact",)):
+                      ("--exact",), ("--mean", "0.5"), ("--std", "0.2,0.3,0.4")):
             self.assertNotEqual(self.hash_of(folder, "--max-errors", "50%", *other), hashes["none"])
 
     def test_the_decoder_changes_neither_pixels_nor_refusals(self):

@@ -354,6 +354,13 @@ static struct mr_json *image_json(const struct mr_decoder_opts *d)
     mr_json_set(o, "layout", mr_json_string(d->layout == MR_IMAGE_NCHW ? "nchw" : "nhwc"));
     mr_json_set(o, "augment",
                 mr_json_string(d->augment == MR_AUGMENT_CROP_FLIP ? "crop-flip" : "none"));
+    struct mr_json *mean = mr_json_array(), *std = mr_json_array();
+    for (unsigned c = 0; c < 3; c++) {
+        mr_json_append(mean, mr_json_real(d->mean[c]));
+        mr_json_append(std, mr_json_real(d->std[c] ? d->std[c] : 1));
+    }
+    mr_json_set(o, "mean", mean);
+    mr_json_set(o, "std", std);
     mr_json_set(o, "exact", mr_json_bool(d->exact));
     mr_json_set(o, "decoder", mr_json_string(d->decoder == MR_DECODER_TURBO ? "turbo" : "auto"));
     return o;
