@@ -20,6 +20,17 @@ TIMEOUT_S = 60
 STRANGER = 65534  # a user who owns nothing here
 
 
+def usual_signals():
+    """As in a terminal, whoever started this: under nohup or in the background SIGHUP, SIGINT and
+    SIGQUIT come ignored, children inherit that, and a test that sends one waits for ever."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for sig in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(sig, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+usual_signals()
+
 # A leak checker cannot work under strace.
 STRACE_ENV = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
