@@ -20,16 +20,18 @@ TIMEOUT_S = 60
 STRANGER = 65534  # a user who owns nothing here
 
 
-def usual_signals():
+def usual_surroundings():
     """As in a terminal, whoever started this: under nohup or in the background SIGHUP, SIGINT and
-    SIGQUIT come ignored, children inherit that, and a test that sends one waits for ever."""
+    SIGQUIT come ignored, children inherit that, and a test that sends one waits for ever.  Files
+    are readable for the stranger unless a test says otherwise."""
+    os.umask(0o022)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for sig in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(sig, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-usual_signals()
+usual_surroundings()
 
 # A leak checker cannot work under strace.
 STRACE_ENV = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}

@@ -25,6 +25,7 @@ struct tempdir *tempdir_new(const char *parent)
     assert_non_null(t);
     snprintf(t->path, sizeof t->path, "%s/millrace-test-XXXXXX", parent);
     assert_non_null(mkdtemp(t->path));
+    umask(022); /* files that a stranger may read, however this was started */
     assert_int_equal(chmod(t->path, 0755), 0);
     return t;
 }
