@@ -1,4 +1,4 @@
-/* jpeg_idct.c - the inverse transform in plain C: the definition that the vectors must match.
+/* jpeg_idct.c - the inverse transform of one block: the definition that all others must match.
  *
  * It is the accurate integer transform ("islow") of libjpeg in the form that libjpeg-turbo's vector
  * code has, so that samples are equal to those bit for bit, whatever the coefficients are:
@@ -28,10 +28,9 @@
  *
  * One shortcut of libjpeg-turbo's shows: when rows 1 to 7 of a block are zero, the pass over
  * columns is a shift of row 0 by 2 bits, which wraps where the long way saturates.  Vectors do not
- * take it; they hand units over to this file when a value of row 0 is so large that it matters. */
+ * take it; where a value of row 0 is so large that it matters, the block ends up in this file.  So
+ * do all blocks that saturate between the passes, when there are no vectors of a known kind. */
 #include "jpeg_kernels.h"
-
-#include <string.h>
 
 /* Sums and products wrap, which signed ones may not. */
 static uint32_t times(int32_t x, int32_t c)
@@ -109,8 +108,7 @@ static uint8_t to_sample(int32_t v)
     return v < 0 ? 0 : 255;
 }
 
-static void transform_block(const int16_t *in, const int16_t *quantiser, uint8_t *out,
-                            size_t stride)
+void mr_idct_block(const int16_t *in, const int16_t *quantiser, uint8_t *out, size_t stride)
 {
     int16_t work[64];
     int32_t y[8];
@@ -120,25 +118,4 @@ static void transform_block(const int16_t *in, const int16_t *quantiser, uint8_t
         for (int c = 0; c < 8; c++)
             out[c] = to_sample(y[c]);
     }
-}
-
-/* Only the DC value: all samples are alike. */
-static void flat_block(int16_t x, uint8_t *out, size_t stride)
-{
-    uint8_t v = to_sample(((int16_t)((uint16_t)x << 2) + 16) >> 5);
-    for (int row = 0; row < 8; row++)
-        memset(out + (size_t)row * stride, v, 8);
-}
-
-void mr_idct_scalar(int16_t *unit, const int16_t *quantiser, unsigned last, uint8_t *out,
-                    size_t stride)
-{
-    int rows = last == 0 ? 1 : last <= MR_IDCT_LOW ? 4 : 8;
-    for (int block = 0; block < 4; block++) {
-        if (last == 0)
-            flat_block((int16_t)(unit[block * 8] * quantiser[0]), out + block * 8, stride);
-        else
-            transform_block(unit + block * 8, quantiser, out + block * 8, stride);
-    }
-    memset(unit, 0, (size_t)rows * 32 * sizeof *unit);
 }

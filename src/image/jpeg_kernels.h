@@ -35,6 +35,9 @@ mr_copy_plain_fn mr_copy_plain_avx2, mr_copy_plain_avx512;
 mr_idct_fn mr_idct_avx2, mr_idct_avx512;
 #endif
 
+/* One block of a unit, by the definition: slow, and right for any coefficients.  Leaves them. */
+void mr_idct_block(const int16_t *in, const int16_t *quantiser, uint8_t *out, size_t stride);
+
 /* The constants of the inverse transform: 0.541196100 and so on times 8192, and their sums that
  * jpeg_idct.c explains. */
 enum {
