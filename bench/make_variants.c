@@ -23,7 +23,9 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"420", TJSAMP_420, 90, 0, 0, 0},     {"grey", TJSAMP_GRAY, 90, 0, 0, 0},
+    {"444", TJSAMP_444, 90, 0, 0, 0},     {"422", TJSAMP_422, 90, 0, 0, 0},
+    {"420", TJSAMP_420, 90, 0, 0, 0},     {"440", TJSAMP_440, 90, 0, 0, 0},
+    {"411", TJSAMP_411, 90, 0, 0, 0},     {"grey", TJSAMP_GRAY, 90, 0, 0, 0},
     {"tiny", TJSAMP_420, 90, 64, 64, 0},  {"large", TJSAMP_420, 90, 4000, 3000, 0},
     {"q30", TJSAMP_420, 30, 0, 0, 0},     {"q100", TJSAMP_444, 100, 0, 0, 0},
     {"small", TJSAMP_420, 90, 0, 0, 512}, /* what FFCV's authors recommend to store */
@@ -155,8 +157,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 3 && i < sizeof kinds / sizeof *kinds; i++)
         k = strcmp(argv[1], kinds[i].name) ? k : &kinds[i];
     if (!k) {
-        fprintf(stderr,
-                "usage: make_variants 420|grey|tiny|large|q30|q100|small FROM TO [COUNT]\n");
+        fprintf(stderr, "usage: make_variants KIND FROM TO [COUNT]\nkinds:");
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            fprintf(stderr, " %s", kinds[i].name);
+        fprintf(stderr, "\n");
         return 2;
     }
     if (mkdir(argv[3], 0777) && errno != EEXIST) {
