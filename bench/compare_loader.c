@@ -3,11 +3,12 @@
  *
  *     compare_loader DIR SCRIPTS [ROUNDS]
  *
- * DIR is a data set of photos, SCRIPTS the folder bench/peers.  Peers: libjpeg-turbo's bare decode
- * of the same bytes held in memory, no resize, with as many threads; our own pipeline with
- * libjpeg-turbo as its decoder, which on photos re-encoded to at most 512 pixels (make_variants
- * small) is what FFCV's authors recommend as input; and, where Debian's packages are installed,
- * PyTorch's DataLoader and OpenCV with the settings that are fastest in a first trial.
+ * DIR is a data set of photos, SCRIPTS the folder bench/peers, or any other to leave the Python
+ * loaders out.  Peers: libjpeg-turbo's bare decode of the same bytes held in memory, no resize,
+ * with as many threads; our own pipeline with libjpeg-turbo as its decoder, which on photos
+ * re-encoded to at most 512 pixels (make_variants small) is what FFCV's authors recommend as input;
+ * and, where Debian's packages are installed, PyTorch's DataLoader and OpenCV with the settings
+ * that are fastest in a first trial.
  *
  * The pipeline's own share (reading, hand-over, batching) is what it loses to its decoder alone,
  * the bytes in memory, in images a second of CPU time. */
