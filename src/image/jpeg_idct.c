@@ -5,7 +5,7 @@
  *
  *     columns   x = coefficient * quantiser                       16 bits, wraps
  *               eight outputs, constants of 13 bits               32 bits
- *               rounded, shifted by 11, so that 2 bits are kept   16 bits, saturates
+ *               rounded, shifted by 11, so that 2 bits are kept   16 bits, saturates (ARM: wraps)
  *     rows      the same, shifted by 18                           8 bits, saturates; + 128
  *
  * For coefficients that come from an image nothing wraps or saturates before the last step.
@@ -64,9 +64,9 @@ static inline void pass(const int16_t x[8], int shift, int32_t out[8])
     out[4] = (int32_t)(e3 - o0) >> shift;
 }
 
-static int16_t saturate16(int32_t v)
+static int16_t narrow(int32_t v)
 {
-    if (__builtin_expect(v == (int16_t)v, 1))
+    if (MR_IDCT_WRAPS || __builtin_expect(v == (int16_t)v, 1))
         return (int16_t)v;
     return v < 0 ? INT16_MIN : INT16_MAX;
 }
@@ -79,7 +79,7 @@ static int column(const int16_t *in, const int16_t *quantiser, int c, int16_t wo
     int below = in[32 + c] | in[64 + c] | in[96 + c] | in[128 + c] | in[160 + c] | in[192 + c] |
                 in[224 + c];
     if (!below) {
-        int16_t v = saturate16(4 * (int16_t)(in[c] * quantiser[c]));
+        int16_t v = narrow(4 * (int16_t)(in[c] * quantiser[c]));
         for (int row = 0; row < 8; row++)
             work[row * 8 + c] = v;
         return 1;
@@ -88,7 +88,7 @@ static int column(const int16_t *in, const int16_t *quantiser, int c, int16_t wo
         x[row] = (int16_t)(in[row * 32 + c] * quantiser[row * 8 + c]);
     pass(x, MR_IDCT_FIRST_SHIFT, y);
     for (int row = 0; row < 8; row++)
-        work[row * 8 + c] = saturate16(y[row]);
+        work[row * 8 + c] = narrow(y[row]);
     return 0;
 }
 

@@ -13,7 +13,8 @@
  *
  * What saturates between the passes in the definition is only detected here, and the block goes
  * there; no image gives such coefficients.  That also finds what the definition's one shortcut
- * shows: a block with a single row of which a value is beyond 13 bits. */
+ * shows: a block with a single row of which a value is beyond 13 bits.  On ARM both wrap, and
+ * nothing needs to be found. */
 #include "jpeg_kernels.h"
 
 #include <string.h>
@@ -199,7 +200,8 @@ INLINE void transform_block(const int16_t *in, const int16_t *quantiser, int n, 
                             size_t stride)
 {
     eights a[8], b[8];
-    if (__builtin_expect(first_pass(in, quantiser, n, (int16_t *)a), 0)) {
+    uint32_t beyond = first_pass(in, quantiser, n, (int16_t *)a);
+    if (!MR_IDCT_WRAPS && __builtin_expect(beyond, 0)) {
         mr_idct_block(in, quantiser, out, stride);
         return;
     }
