@@ -43,9 +43,9 @@ static int complain(const char *action, int code, const struct mr_error *err)
     return code == -ECANCELED ? 130 : 1;
 }
 
-static const char *format_name(enum mr_ckpt_format f)
+static const char *format_name(enum mr_checkpoint_format f)
 {
-    return f == MR_CKPT_TF ? "tf" : "safetensors";
+    return f == MR_CHECKPOINT_TF ? "tf" : "safetensors";
 }
 
 static int below(const char *path, const char *dir)
@@ -231,7 +231,8 @@ static void report_made(struct run *r, const char *from, const char *to, const c
 static int run_convert(struct run *r)
 {
     struct mr_ckpt_watch w = watch_for("converting");
-    struct mr_convert_opts opts = {.format = r->o->format ? MR_CKPT_SAFETENSORS : MR_CKPT_TF,
+    struct mr_convert_opts opts = {.format =
+                                       r->o->format ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF,
                                    .packed = r->o->packed,
                                    .watch = &w};
     struct mr_ckpt_file *c = NULL;

@@ -120,7 +120,7 @@ static int whole_run(const char *from, const char *to, int way, struct mr_error 
     char path[MR_CKPT_MAX_PATH];
     struct mr_ckpt_verdict v;
     struct mr_ckpt_file *c = NULL;
-    struct mr_convert_opts o = {.format = way % 3 ? MR_CKPT_SAFETENSORS : MR_CKPT_TF};
+    struct mr_convert_opts o = {.format = way % 3 ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF};
     int r = mr_ckpt_file_open(from, &c, err);
     if (!r)
         r = mr_ckpt_file_verify(c, NULL, &v, err);

@@ -43,7 +43,8 @@ static void both_formats_are_read_and_verified(void **state)
         struct mr_ckpt_verdict v;
         const char *path = tempdir_path(dir, names[i]);
         assert_int_equal(mr_ckpt_file_open(path, &c, NULL), 0);
-        assert_int_equal(mr_ckpt_file_format(c), i == 2 ? MR_CKPT_SAFETENSORS : MR_CKPT_TF);
+        assert_int_equal(mr_ckpt_file_format(c),
+                         i == 2 ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF);
         assert_true(mr_ckpt_file_has_checksums(c));
         sample_check(c);
         mr_ckpt_file_close(c);
@@ -167,7 +168,7 @@ static void converting_there_and_back_loses_nothing(void **state)
     snprintf(from, sizeof from, "%s/a/m-7", dir->path);
     for (int i = 0; i < 4; i++) {
         struct mr_ckpt_file *c;
-        struct mr_convert_opts o = {.format = i % 2 ? MR_CKPT_TF : MR_CKPT_SAFETENSORS,
+        struct mr_convert_opts o = {.format = i % 2 ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS,
                                     .packed = i == 3};
         snprintf(to, sizeof to, "%s/b%d/deeper", dir->path, i);
         assert_int_equal(mr_ckpt_file_open(from, &c, NULL), 0);

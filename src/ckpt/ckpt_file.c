@@ -152,7 +152,7 @@ int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_err
     size_t len = strlen(path), end = !tf                          ? strlen(".safetensors")
                                      : mr_ends_in(path, ".index") ? strlen(".index")
                                                                   : 0;
-    c->format = tf ? MR_CKPT_TF : MR_CKPT_SAFETENSORS;
+    c->format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
     mr_bundle_init(&c->bundle);
     int r;
     if (len - end >= sizeof c->prefix) {
@@ -180,7 +180,7 @@ void mr_ckpt_file_close(struct mr_ckpt_file *c)
     free(c);
 }
 
-enum mr_ckpt_format mr_ckpt_file_format(const struct mr_ckpt_file *c)
+enum mr_checkpoint_format mr_ckpt_file_format(const struct mr_ckpt_file *c)
 {
     return c->format;
 }

@@ -14,8 +14,6 @@
 
 #define MR_CKPT_MAX_PATH (PATH_MAX + 64)
 
-enum mr_ckpt_format { MR_CKPT_TF, MR_CKPT_SAFETENSORS };
-
 struct mr_ckpt_file;
 
 /* `path` is PREFIX or PREFIX.index of a TensorFlow checkpoint, or a .safetensors file.  Reads the
@@ -24,7 +22,7 @@ int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_err
 /* NULL is a no-op. */
 void mr_ckpt_file_close(struct mr_ckpt_file *c);
 
-enum mr_ckpt_format mr_ckpt_file_format(const struct mr_ckpt_file *c);
+enum mr_checkpoint_format mr_ckpt_file_format(const struct mr_ckpt_file *c);
 /* The path without .index or .safetensors. */
 const char *mr_ckpt_file_prefix(const struct mr_ckpt_file *c);
 /* All files together. */

@@ -41,7 +41,7 @@ static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, cons
     int n = snprintf(path, sizeof path, "%s/%.*s", dir, (int)stem, name);
     if (n < 0 || (size_t)n + 16 >= sizeof path)
         return -ENAMETOOLONG;
-    struct mr_ckpt_found e = {.format = tf ? MR_CKPT_TF : MR_CKPT_SAFETENSORS,
+    struct mr_ckpt_found e = {.format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS,
                               .step = step_of(path),
                               .bytes = (uint64_t)st->st_size,
                               .mtime_s = (int64_t)st->st_mtime};
@@ -59,7 +59,7 @@ static int belongs(const struct mr_ckpt_found *e, size_t dir_len, const char *na
 {
     const char *stem = e->path + dir_len + 1;
     size_t n = strlen(stem);
-    return e->format == MR_CKPT_TF && !strncmp(name, stem, n) &&
+    return e->format == MR_CHECKPOINT_TF && !strncmp(name, stem, n) &&
            (!strncmp(name + n, ".data-", 6) || !strcmp(name + n, ".meta"));
 }
 

@@ -6,7 +6,7 @@
 
 struct mr_ckpt_found {
     char *path; /* PREFIX or FILE.safetensors, with the folder */
-    enum mr_ckpt_format format;
+    enum mr_checkpoint_format format;
     int64_t step;    /* the number behind the last '-' of the name; -1: none */
     uint64_t bytes;  /* of its files */
     int64_t mtime_s; /* of the file that makes it valid */

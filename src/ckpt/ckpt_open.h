@@ -10,7 +10,7 @@
 #include <limits.h>
 
 struct mr_ckpt_file {
-    enum mr_ckpt_format format;
+    enum mr_checkpoint_format format;
     char prefix[PATH_MAX];
     struct mr_bundle bundle; /* safetensors: its tensors only, shard 0 is the file */
     int has_checksums;

@@ -25,7 +25,7 @@ void ckpt_shard_path(const struct mr_ckpt_file *c, uint32_t shard, char out[MR_C
 
 const char *mr_ckpt_file_path(struct mr_ckpt_file *c, unsigned i)
 {
-    if (c->format == MR_CKPT_SAFETENSORS) {
+    if (c->format == MR_CHECKPOINT_SAFETENSORS) {
         snprintf(c->path, sizeof c->path, "%s.safetensors", c->prefix);
         return i ? NULL : c->path;
     }
@@ -161,7 +161,7 @@ int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watc
         v->n_unchecked += !c->has_checksums;
     }
     free(order);
-    if (!r && c->format == MR_CKPT_TF)
+    if (!r && c->format == MR_CHECKPOINT_TF)
         r = check_meta(c, v, err);
     return r;
 }

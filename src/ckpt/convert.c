@@ -55,7 +55,7 @@ static int source_meta(struct job *j)
     uint8_t *bytes;
     size_t len;
     snprintf(path, sizeof path, "%s.meta", mr_ckpt_file_prefix(j->from));
-    int r = mr_ckpt_file_format(j->from) == MR_CKPT_TF
+    int r = mr_ckpt_file_format(j->from) == MR_CHECKPOINT_TF
                 ? mr_small_file(path, MR_META_MAX_FILE, &bytes, &len)
                 : -ENOENT;
     if (r == -ENOENT)
@@ -180,7 +180,7 @@ int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_con
                     char path[MR_CKPT_MAX_PATH], struct mr_error *err)
 {
     struct job j = {.from = c, .opts = opts, .err = err};
-    int tf = opts->format == MR_CKPT_TF;
+    int tf = opts->format == MR_CHECKPOINT_TF;
     int r = mr_publish_set_begin(&j.set, dir, mr_ckpt_file_prefix(c),
                                  tf ? ".index" : ".safetensors", err);
     if (!r)
@@ -254,7 +254,7 @@ int mr_ckpt_copy(struct mr_ckpt_file *c, const char *dir, const struct mr_ckpt_w
     struct mr_publish_set set;
     uint64_t done = 0;
     struct copy k = {.watch = watch, .done = &done, .total = mr_ckpt_file_bytes(c), .err = err};
-    int tf = mr_ckpt_file_format(c) == MR_CKPT_TF;
+    int tf = mr_ckpt_file_format(c) == MR_CHECKPOINT_TF;
     const char *prefix = mr_ckpt_file_prefix(c), *file;
     int r = mr_publish_set_begin(&set, dir, prefix, tf ? ".index" : ".safetensors", err);
     for (unsigned i = 0; !r && (file = mr_ckpt_file_path(c, i)); i++)

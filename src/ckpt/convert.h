@@ -8,7 +8,7 @@
 #include "ckpt_file.h"
 
 struct mr_convert_opts {
-    enum mr_ckpt_format format;
+    enum mr_checkpoint_format format;
     int packed;                        /* TensorFlow's own layout, without gaps */
     const struct mr_ckpt_watch *watch; /* NULL: nobody watches */
 };

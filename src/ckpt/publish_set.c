@@ -99,7 +99,7 @@ static int write_state(const struct mr_publish_set *s, struct mr_error *err)
     if (!r && !names)
         r = mr_fail(err, -ENOMEM, "no memory");
     for (size_t i = 0; !r && i < found.n; i++)
-        if (found.found[i].format == MR_CKPT_TF)
+        if (found.found[i].format == MR_CHECKPOINT_TF)
             names[n++] = strrchr(found.found[i].path, '/') + 1;
     if (!r) {
         mr_tf_state_write(names, n, &text);
