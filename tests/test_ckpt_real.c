@@ -3,7 +3,7 @@
  * folder that ends in "_bad" is refused.  Without that variable the test is skipped. */
 #include "bytes.h"
 #include "ckpt_file.h"
-#include "range_file.h"
+#include "in_file.h"
 #include "tf_bundle.h"
 #include "tf_state.h"
 
@@ -34,7 +34,7 @@ static void write_again(const char *path)
     uint8_t *index;
     size_t len;
     mr_bytes_init(&out);
-    if (mr_small_file(path, MR_BUNDLE_MAX_INDEX, &index, &len)) {
+    if (mr_in_small_file(path, MR_BUNDLE_MAX_INDEX, NULL, &index, &len)) {
         failed(path, "cannot be read");
         return;
     }
@@ -73,7 +73,7 @@ static void check_state(const char *path)
     struct mr_tf_state s;
     uint8_t *text;
     size_t len;
-    if (mr_small_file(path, MR_STATE_MAX_FILE, &text, &len))
+    if (mr_in_small_file(path, MR_STATE_MAX_FILE, NULL, &text, &len))
         return;
     if (mr_tf_state_parse(path, (char *)text, len, &s, NULL) || !s.latest || !s.n)
         failed(path, "is not understood");

@@ -24,27 +24,27 @@ int mr_ends_in(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-static int open_data(struct mr_ckpt_file *c, const char *path, uint32_t shard, struct mr_error *err)
+static int open_shard(struct mr_ckpt_file *c, uint32_t s, struct mr_error *err)
 {
-    int r = mr_range_open(&c->data[shard], path);
+    char path[MR_CKPT_MAX_PATH];
+    if (c->data[s].fd >= 0)
+        return 0;
+    mr_ckpt_view_file(&c->view, s, path);
+    int r = mr_in_open(path, NULL, &c->data[s]);
     return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
 }
 
-/* Which data files the tensors need: others may be missing. */
+/* Data files that the tensors need: others of a bundle may be missing. */
 static int open_shards(struct mr_ckpt_file *c, struct mr_error *err)
 {
-    char path[MR_CKPT_MAX_PATH];
-    const struct mr_tensor_table *t = &c->bundle.tensors;
-    int r = 0;
-    for (size_t i = 0; !r && i < t->n + c->bundle.n_parts; i++) {
-        const struct mr_bundle_part *parts = c->bundle.parts;
-        if (i < t->n && mr_bundle_parts_of(&c->bundle, i, &parts))
+    const struct mr_bundle *b = &c->view.bundle;
+    int r = c->view.format == MR_CHECKPOINT_SAFETENSORS ? open_shard(c, 0, err) : 0;
+    for (size_t i = 0; !r && i < b->tensors.n + b->n_parts; i++) {
+        const struct mr_bundle_part *parts = b->parts;
+        if (i < b->tensors.n && mr_bundle_parts_of(b, i, &parts))
             continue;
-        uint32_t s = i < t->n ? t->tensors[i].shard : parts[i - t->n].shard;
-        if (c->data[s].fd >= 0)
-            continue;
-        ckpt_shard_path(c, s, path);
-        r = open_data(c, path, s, err);
+        r = open_shard(
+            c, i < b->tensors.n ? b->tensors.tensors[i].shard : parts[i - b->tensors.n].shard, err);
     }
     return r;
 }
@@ -55,21 +55,21 @@ static int fits(const struct mr_ckpt_file *c, uint32_t shard, uint64_t offset, u
     uint64_t have = c->data[shard].bytes;
     if (offset <= have && bytes <= have - offset)
         return 0;
-    return mr_fail(err, -ENODATA, "%s: '%.200s' lies behind the end of its data file", c->prefix,
+    return mr_fail(err, -ENODATA, "%s: '%.200s' lies behind the end of its data file", c->view.path,
                    name);
 }
 
 static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
 {
-    const struct mr_tensor_table *t = &c->bundle.tensors;
+    const struct mr_tensor_table *t = &c->view.bundle.tensors;
     const struct mr_bundle_part *parts;
     int r = 0;
     for (size_t i = 0; !r && i < t->n; i++)
-        if (!mr_bundle_parts_of(&c->bundle, i, &parts))
+        if (!mr_bundle_parts_of(&c->view.bundle, i, &parts))
             r = fits(c, t->tensors[i].shard, t->tensors[i].offset, t->tensors[i].bytes,
                      t->tensors[i].name, err);
-    for (size_t i = 0; !r && i < c->bundle.n_parts; i++) {
-        const struct mr_bundle_part *p = &c->bundle.parts[i];
+    for (size_t i = 0; !r && i < c->view.bundle.n_parts; i++) {
+        const struct mr_bundle_part *p = &c->view.bundle.parts[i];
         r = fits(c, p->shard, p->offset, p->bytes, t->tensors[p->tensor].name, err);
     }
     return r;
@@ -78,31 +78,12 @@ static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
 static int alloc_data(struct mr_ckpt_file *c, uint32_t n, struct mr_error *err)
 {
     c->data = calloc(n, sizeof *c->data);
-    if (!c->data)
-        return mr_fail(err, -ENOMEM, "%s: no memory", c->prefix);
+    if (!c->data || mr_buffer_reserve(&c->buf, MR_IN_PIECE))
+        return mr_fail(err, -ENOMEM, "%s: no memory", c->view.path);
     c->n_data = n;
     for (uint32_t i = 0; i < n; i++)
         c->data[i].fd = -1;
     return 0;
-}
-
-static int open_bundle(struct mr_ckpt_file *c, struct mr_error *err)
-{
-    char path[MR_CKPT_MAX_PATH];
-    uint8_t *index = NULL;
-    size_t len;
-    snprintf(path, sizeof path, "%s.index", c->prefix);
-    int r = mr_small_file(path, MR_BUNDLE_MAX_INDEX, &index, &len);
-    if (r)
-        return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
-    r = mr_bundle_parse(path, index, len, &c->bundle, err);
-    free(index);
-    c->small_bytes = len;
-    if (!r)
-        r = alloc_data(c, c->bundle.n_shards, err);
-    if (!r)
-        r = open_shards(c, err);
-    return r ? r : check_places(c, err);
 }
 
 static int append(void *ctx, const uint8_t *bytes, size_t n)
@@ -112,39 +93,9 @@ static int append(void *ctx, const uint8_t *bytes, size_t n)
     return b->error;
 }
 
-static int open_safetensors(struct mr_ckpt_file *c, struct mr_error *err)
-{
-    char path[MR_CKPT_MAX_PATH];
-    struct mr_safetensors s;
-    struct mr_bytes header;
-    uint64_t len = 8;
-    mr_bytes_init(&header);
-    snprintf(path, sizeof path, "%s.safetensors", c->prefix);
-    int r = alloc_data(c, 1, err);
-    if (!r)
-        r = open_data(c, path, 0, err);
-    if (r)
-        return r;
-    r = mr_range_each(&c->data[0], 0, 8, append, &header);
-    if (!r)
-        r = mr_safetensors_header_bytes(path, header.data, c->data[0].bytes, &len, err);
-    if (!r)
-        r = mr_range_each(&c->data[0], 8, len - 8, append, &header);
-    if (r)
-        mr_fail(err, r, "%s: %s", path,
-                r == -ENODATA ? "too short for a safetensors file" : mr_errno_text(r));
-    if (!r)
-        r = mr_safetensors_parse(path, header.data, header.len, c->data[0].bytes, &s, err);
-    mr_bytes_fini(&header);
-    if (!r) {
-        c->bundle.tensors = s.tensors;
-        c->has_checksums = s.sealed;
-    }
-    return r;
-}
-
 int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_error *err)
 {
+    char stem[PATH_MAX];
     struct mr_ckpt_file *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, -ENOMEM, "%s: no memory", path);
@@ -152,16 +103,18 @@ int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_err
     size_t len = strlen(path), end = !tf                          ? strlen(".safetensors")
                                      : mr_ends_in(path, ".index") ? strlen(".index")
                                                                   : 0;
-    c->format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
-    mr_bundle_init(&c->bundle);
-    int r;
-    if (len - end >= sizeof c->prefix) {
-        r = mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
-    } else {
-        memcpy(c->prefix, path, len - end);
-        c->has_checksums = tf;
-        r = tf ? open_bundle(c, err) : open_safetensors(c, err);
-    }
+    mr_bundle_init(&c->view.bundle);
+    snprintf(stem, sizeof stem, "%.*s", (int)(len - end), path);
+    int r = len - end >= sizeof stem
+                ? mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path)
+                : mr_ckpt_view_open(stem, tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS, NULL,
+                                    &c->view, err);
+    if (!r)
+        r = alloc_data(c, c->view.bundle.n_shards, err);
+    if (!r)
+        r = open_shards(c, err);
+    if (!r)
+        r = check_places(c, err);
     if (r)
         mr_ckpt_file_close(c);
     else
@@ -174,25 +127,26 @@ void mr_ckpt_file_close(struct mr_ckpt_file *c)
     if (!c)
         return;
     for (uint32_t i = 0; i < c->n_data; i++)
-        mr_range_close(&c->data[i]);
+        mr_in_close(&c->data[i]);
     free(c->data);
-    mr_bundle_fini(&c->bundle);
+    mr_buffer_fini(&c->buf);
+    mr_ckpt_view_fini(&c->view);
     free(c);
 }
 
 enum mr_checkpoint_format mr_ckpt_file_format(const struct mr_ckpt_file *c)
 {
-    return c->format;
+    return c->view.format;
 }
 
 const char *mr_ckpt_file_prefix(const struct mr_ckpt_file *c)
 {
-    return c->prefix;
+    return c->view.path;
 }
 
 uint64_t mr_ckpt_file_bytes(const struct mr_ckpt_file *c)
 {
-    uint64_t sum = c->small_bytes;
+    uint64_t sum = c->view.index_bytes;
     for (uint32_t i = 0; i < c->n_data; i++)
         sum += c->data[i].fd >= 0 ? c->data[i].bytes : 0;
     return sum;
@@ -200,12 +154,12 @@ uint64_t mr_ckpt_file_bytes(const struct mr_ckpt_file *c)
 
 const struct mr_tensor_table *mr_ckpt_file_tensors(const struct mr_ckpt_file *c)
 {
-    return &c->bundle.tensors;
+    return &c->view.bundle.tensors;
 }
 
 int mr_ckpt_file_has_checksums(const struct mr_ckpt_file *c)
 {
-    return c->has_checksums;
+    return c->view.has_checksums;
 }
 
 struct pour {
@@ -226,7 +180,7 @@ static int pour_piece(void *ctx, const uint8_t *bytes, size_t n)
 static int wrong(const struct mr_ckpt_file *c, const struct mr_tensor *t, int r,
                  struct mr_error *err)
 {
-    return mr_fail(err, r, "%s: '%.200s': %s", c->prefix, t->name,
+    return mr_fail(err, r, "%s: '%.200s': %s", c->view.path, t->name,
                    r == -EBADMSG   ? "its bytes do not match its checksum"
                    : r == -ENODATA ? "its data file ends too early"
                                    : mr_errno_text(r));
@@ -238,7 +192,7 @@ static int pour_range(struct mr_ckpt_file *c, const struct mr_tensor *t, uint32_
                       struct mr_error *err)
 {
     p->crc = 0;
-    int r = mr_range_each(&c->data[shard], offset, bytes, pour_piece, p);
+    int r = mr_in_each(&c->data[shard], &c->buf, offset, bytes, pour_piece, p);
     if (p->from_sink)
         return p->from_sink;
     if (!r && crc && *crc != p->crc)
@@ -256,7 +210,7 @@ static int stream_strings(struct mr_ckpt_file *c, const struct mr_tensor *t, mr_
     mr_bytes_init(&all);
     int r = mr_tensor_elements(t->n_dims, t->dims, &n);
     if (!r)
-        r = mr_range_each(&c->data[t->shard], t->offset, t->bytes, append, &all);
+        r = mr_in_each(&c->data[t->shard], &c->buf, t->offset, t->bytes, append, &all);
     if (!r && (n || all.len) &&
         !(mr_bundle_strings_crc(all.data, all.len, n, &crc) == 0 && (!t->has_crc || crc == t->crc)))
         r = -EBADMSG;
@@ -299,7 +253,7 @@ static int read_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
     for (size_t i = 0; !r && i < n; i++) {
         const struct mr_bundle_part *p = &parts[i];
         part.len = 0;
-        r = mr_range_each(&c->data[p->shard], p->offset, p->bytes, append, &part);
+        r = mr_in_each(&c->data[p->shard], &c->buf, p->offset, p->bytes, append, &part);
         if (!r && mr_crc32c(0, part.data, part.len) != p->crc)
             r = -EBADMSG;
         if (r)
@@ -317,7 +271,7 @@ static int stream_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
 {
     uint8_t *whole = malloc(t->bytes ? t->bytes : 1); /* its parts are on the disk */
     if (!whole)
-        return mr_fail(err, -ENOMEM, "%s: '%.200s': no memory", c->prefix, t->name);
+        return mr_fail(err, -ENOMEM, "%s: '%.200s': no memory", c->view.path, t->name);
     int r = read_parts(c, t, parts, n, whole, err);
     if (!r && t->bytes)
         r = sink(ctx, whole, t->bytes);
@@ -328,9 +282,9 @@ static int stream_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
 int mr_ckpt_file_stream(struct mr_ckpt_file *c, size_t i, mr_ckpt_sink *sink, void *ctx,
                         struct mr_error *err)
 {
-    const struct mr_tensor *t = &c->bundle.tensors.tensors[i];
+    const struct mr_tensor *t = &c->view.bundle.tensors.tensors[i];
     const struct mr_bundle_part *parts;
-    size_t n = mr_bundle_parts_of(&c->bundle, i, &parts);
+    size_t n = mr_bundle_parts_of(&c->view.bundle, i, &parts);
     if (n)
         return stream_parts(c, t, parts, n, sink, ctx, err);
     if (t->dtype == MR_DT_STRING)

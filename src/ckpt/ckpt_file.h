@@ -8,11 +8,7 @@
 #ifndef MR_CKPT_FILE_H
 #define MR_CKPT_FILE_H
 
-#include "tensor_table.h"
-
-#include <limits.h>
-
-#define MR_CKPT_MAX_PATH (PATH_MAX + 64)
+#include "ckpt_view.h"
 
 struct mr_ckpt_file;
 

@@ -2,24 +2,16 @@
 #ifndef MR_CKPT_OPEN_H
 #define MR_CKPT_OPEN_H
 
+#include "buffer.h"
 #include "ckpt_file.h"
-#include "range_file.h"
-#include "safetensors.h"
-#include "tf_bundle.h"
-
-#include <limits.h>
+#include "in_file.h"
 
 struct mr_ckpt_file {
-    enum mr_checkpoint_format format;
-    char prefix[PATH_MAX];
-    struct mr_bundle bundle; /* safetensors: its tensors only, shard 0 is the file */
-    int has_checksums;
-    uint64_t small_bytes; /* of the index */
-    struct mr_range_file *data;
+    struct mr_ckpt_view view;
+    struct mr_in_file *data; /* by shard; those that no tensor needs are not open */
     uint32_t n_data;
+    struct mr_buffer buf;        /* of one piece */
     char path[MR_CKPT_MAX_PATH]; /* for mr_ckpt_file_path */
 };
-
-void ckpt_shard_path(const struct mr_ckpt_file *c, uint32_t shard, char out[MR_CKPT_MAX_PATH]);
 
 #endif

@@ -18,26 +18,21 @@
 #include <string.h>
 #include <unistd.h>
 
-void ckpt_shard_path(const struct mr_ckpt_file *c, uint32_t shard, char out[MR_CKPT_MAX_PATH])
-{
-    snprintf(out, MR_CKPT_MAX_PATH, "%s.data-%05u-of-%05u", c->prefix, shard, c->bundle.n_shards);
-}
-
 const char *mr_ckpt_file_path(struct mr_ckpt_file *c, unsigned i)
 {
-    if (c->format == MR_CHECKPOINT_SAFETENSORS) {
-        snprintf(c->path, sizeof c->path, "%s.safetensors", c->prefix);
+    if (c->view.format == MR_CHECKPOINT_SAFETENSORS) {
+        mr_ckpt_view_file(&c->view, 0, c->path);
         return i ? NULL : c->path;
     }
     for (uint32_t s = 0; s < c->n_data; s++)
         if (c->data[s].fd >= 0 && !i--) {
-            ckpt_shard_path(c, s, c->path);
+            mr_ckpt_view_file(&c->view, s, c->path);
             return c->path;
         }
-    snprintf(c->path, sizeof c->path, "%s.meta", c->prefix);
+    snprintf(c->path, sizeof c->path, "%s.meta", c->view.path);
     if (!access(c->path, F_OK) && !i--)
         return c->path;
-    snprintf(c->path, sizeof c->path, "%s.index", c->prefix);
+    snprintf(c->path, sizeof c->path, "%s.index", c->view.path);
     return i ? NULL : c->path;
 }
 
@@ -60,13 +55,13 @@ static int by_place(const void *a, const void *b)
 /* Tensors by where they begin; one in slices by its first slice. */
 static struct place *in_order(const struct mr_ckpt_file *c)
 {
-    const struct mr_tensor_table *t = &c->bundle.tensors;
+    const struct mr_tensor_table *t = &c->view.bundle.tensors;
     struct place *order = malloc((t->n ? t->n : 1) * sizeof *order);
     if (!order)
         return NULL;
     for (size_t i = 0; i < t->n; i++) {
         const struct mr_bundle_part *p;
-        size_t n = mr_bundle_parts_of(&c->bundle, i, &p);
+        size_t n = mr_bundle_parts_of(&c->view.bundle, i, &p);
         order[i] = n ? (struct place){i, p->shard, p->offset}
                      : (struct place){i, t->tensors[i].shard, t->tensors[i].offset};
     }
@@ -106,7 +101,7 @@ static int check_our_meta(struct mr_ckpt_file *c, const struct mr_tensor *note, 
     uint8_t text[16];
     if (note->dtype != MR_DT_I64 || note->bytes != sizeof text)
         return wrong_meta(v, path, "'" MR_STATE_META "' is not what it should be", err);
-    int r = mr_ckpt_file_read(c, (size_t)(note - c->bundle.tensors.tensors), text, err);
+    int r = mr_ckpt_file_read(c, (size_t)(note - c->view.bundle.tensors.tensors), text, err);
     if (r)
         return r;
     if (mr_get_u64(text) != len || mr_get_u64(text + 8) != mr_crc32c(0, meta, len))
@@ -116,13 +111,13 @@ static int check_our_meta(struct mr_ckpt_file *c, const struct mr_tensor *note, 
 
 static int check_meta(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct mr_error *err)
 {
-    const struct mr_tensor *note = mr_tensor_table_find(&c->bundle.tensors, MR_STATE_META);
+    const struct mr_tensor *note = mr_tensor_table_find(&c->view.bundle.tensors, MR_STATE_META);
     char path[MR_CKPT_MAX_PATH];
     struct mr_tf_meta info;
     uint8_t *meta;
     size_t len;
-    snprintf(path, sizeof path, "%s.meta", c->prefix);
-    int r = mr_small_file(path, MR_META_MAX_FILE, &meta, &len);
+    snprintf(path, sizeof path, "%s.meta", c->view.path);
+    int r = mr_in_small_file(path, MR_META_MAX_FILE, NULL, &meta, &len);
     if (r == -ENOENT && !note)
         return 0;
     if (r)
@@ -130,7 +125,7 @@ static int check_meta(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct 
     if (note)
         r = check_our_meta(c, note, path, meta, len, v, err);
     if (!r)
-        r = mr_tf_meta_parse(path, meta, len, note ? &c->bundle.tensors : NULL, &info, err);
+        r = mr_tf_meta_parse(path, meta, len, note ? &c->view.bundle.tensors : NULL, &info, err);
     if (r && !v->where[0])
         snprintf(v->where, sizeof v->where, "%.255s", path);
     free(meta);
@@ -140,10 +135,10 @@ static int check_meta(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct 
 int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watch,
                         struct mr_ckpt_verdict *v, struct mr_error *err)
 {
-    const struct mr_tensor_table *t = &c->bundle.tensors;
+    const struct mr_tensor_table *t = &c->view.bundle.tensors;
     struct sink s = {.watch = watch};
     struct place *order = in_order(c);
-    int r = order ? 0 : mr_fail(err, -ENOMEM, "%s: no memory", c->prefix);
+    int r = order ? 0 : mr_fail(err, -ENOMEM, "%s: no memory", c->view.path);
     memset(v, 0, sizeof *v);
     for (size_t i = 0; i < t->n; i++)
         s.total += t->tensors[i].bytes;
@@ -151,17 +146,17 @@ int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watc
         const struct mr_tensor *x = &t->tensors[order[i].tensor];
         r = mr_ckpt_file_stream(c, order[i].tensor, count, &s, err);
         if (r == -ECANCELED)
-            mr_fail(err, r, "%s: stopped", c->prefix);
+            mr_fail(err, r, "%s: stopped", c->view.path);
         else if (r)
             snprintf(v->where, sizeof v->where, "%.255s", x->name);
         if (r)
             break;
         v->bytes += x->bytes;
         v->n_tensors++;
-        v->n_unchecked += !c->has_checksums;
+        v->n_unchecked += !c->view.has_checksums;
     }
     free(order);
-    if (!r && c->format == MR_CHECKPOINT_TF)
+    if (!r && c->view.format == MR_CHECKPOINT_TF)
         r = check_meta(c, v, err);
     return r;
 }

@@ -2,12 +2,9 @@
 #include "ckpt_view.h"
 
 #include "crc32c.h"
-#include "device.h"
 #include "errtext.h"
 #include "in_file.h"
-#include "range_file.h"
 #include "safetensors.h"
-#include "tf_bundle.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -15,21 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int mr_ckpt_read_small(const char *file, size_t max, struct mr_device *device, uint8_t **out,
-                       size_t *len, struct mr_error *err)
-{
-    uint8_t *bytes;
-    int r = mr_small_file(file, max, &bytes, len);
-    if (r)
-        return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    if (device) {
-        mr_device_wait_until(mr_device_reserve(device, MR_DEV_META, NULL, 0));
-        mr_device_wait_until(mr_device_reserve(device, MR_DEV_READ, NULL, *len));
-    }
-    *out = bytes;
-    return 0;
-}
 
 /* Parts become rows of the table, the tensors they are parts of lose their bytes. */
 static int expand_parts(struct mr_bundle *b)
@@ -50,34 +32,28 @@ static int expand_parts(struct mr_bundle *b)
         whole->bytes = whole->offset = whole->crc = 0;
         r = mr_tensor_table_add(&b->tensors, &row);
     }
+    if (!r) {
+        free(b->parts);
+        b->parts = NULL;
+        b->n_parts = 0;
+    }
     return r;
 }
 
 static int open_bundle(struct mr_ckpt_view *v, struct mr_device *device, struct mr_error *err)
 {
-    struct mr_bundle b;
     uint8_t *index;
     size_t len;
-    char file[1280];
+    char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.index", v->path);
-    int r = mr_ckpt_read_small(file, MR_BUNDLE_MAX_INDEX, device, &index, &len, err);
+    int r = mr_in_small_file(file, MR_BUNDLE_MAX_INDEX, device, &index, &len);
     if (r)
-        return r;
-    r = mr_bundle_parse(file, index, len, &b, err);
-    free(index);
-    if (r)
-        return r;
-    r = expand_parts(&b);
-    if (r) {
-        mr_bundle_fini(&b);
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    }
-    v->table = b.tensors;
-    v->n_shards = b.n_shards;
+    r = mr_bundle_parse(file, index, len, &v->bundle, err);
+    free(index);
     v->index_bytes = len;
-    mr_tensor_table_init(&b.tensors);
-    mr_bundle_fini(&b);
-    return 0;
+    v->has_checksums = 1;
+    return r;
 }
 
 /* The header's bytes: read through an aligned buffer, for the file is not read through the cache.
@@ -107,14 +83,15 @@ static int open_safetensors(struct mr_ckpt_view *v, struct mr_device *device, st
     struct mr_in_file f;
     uint8_t *header;
     uint64_t bytes;
-    char file[1280];
+    char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.safetensors", v->path);
     int r = mr_in_open(file, device, &f);
     if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
     r = read_header(file, &f, &header, &bytes, err);
     if (r) {
-        mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
+        mr_fail(err, r, "%s: %s", file,
+                r == -ENODATA ? "too short for a safetensors file" : mr_errno_text(r));
     } else {
         r = mr_safetensors_parse(file, header, (size_t)bytes, f.bytes, &s, err);
         v->head_crc = mr_crc32c(0, header, (size_t)bytes);
@@ -123,37 +100,57 @@ static int open_safetensors(struct mr_ckpt_view *v, struct mr_device *device, st
     mr_in_close(&f);
     if (r)
         return r;
-    v->table = s.tensors;
+    v->bundle.tensors = s.tensors;
+    v->has_checksums = s.sealed;
     v->head_bytes = (size_t)s.header_bytes;
-    v->n_shards = 1;
-    mr_tensor_table_init(&s.tensors);
-    mr_safetensors_fini(&s);
     return 0;
 }
 
-int mr_ckpt_view_open(const char *dir, const struct mr_ckpt_item *item, struct mr_device *device,
+int mr_ckpt_view_open(const char *path, enum mr_checkpoint_format format, struct mr_device *device,
                       struct mr_ckpt_view *out, struct mr_error *err)
 {
-    struct mr_ckpt_view v = {.format = item->format};
-    int n = snprintf(v.path, sizeof v.path, "%s/%s-%" PRIu64, dir, item->prefix, item->step);
-    if (n < 0 || (size_t)n >= sizeof v.path)
-        return mr_fail(err, -ENAMETOOLONG, "%s: the path is too long", dir);
-    int r = v.format == MR_CHECKPOINT_TF ? open_bundle(&v, device, err)
-                                         : open_safetensors(&v, device, err);
+    struct mr_ckpt_view v = {.format = format};
+    mr_bundle_init(&v.bundle);
+    if (strlen(path) >= sizeof v.path)
+        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
+    strcpy(v.path, path);
+    int r = format == MR_CHECKPOINT_TF ? open_bundle(&v, device, err)
+                                       : open_safetensors(&v, device, err);
     if (!r)
         *out = v;
     return r;
 }
 
-void mr_ckpt_view_fini(struct mr_ckpt_view *v)
+int mr_ckpt_view_open_flat(const char *dir, const struct mr_ckpt_item *item,
+                           struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
 {
-    mr_tensor_table_fini(&v->table);
+    char path[PATH_MAX];
+    struct mr_ckpt_view v;
+    int n = snprintf(path, sizeof path, "%s/%s-%" PRIu64, dir, item->prefix, item->step);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir);
+    int r = mr_ckpt_view_open(path, item->format, device, &v, err);
+    if (r)
+        return r;
+    r = expand_parts(&v.bundle);
+    if (r) {
+        mr_ckpt_view_fini(&v);
+        return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
+    }
+    *out = v;
+    return 0;
 }
 
-void mr_ckpt_view_file(const struct mr_ckpt_view *v, uint32_t s, char out[1280])
+void mr_ckpt_view_fini(struct mr_ckpt_view *v)
+{
+    mr_bundle_fini(&v->bundle);
+}
+
+void mr_ckpt_view_file(const struct mr_ckpt_view *v, uint32_t s, char out[MR_CKPT_MAX_PATH])
 {
     if (v->format == MR_CHECKPOINT_SAFETENSORS)
-        snprintf(out, 1280, "%s.safetensors", v->path);
+        snprintf(out, MR_CKPT_MAX_PATH, "%s.safetensors", v->path);
     else
-        snprintf(out, 1280, "%s.data-%05" PRIu32 "-of-%05" PRIu32, v->path, s, v->n_shards);
+        snprintf(out, MR_CKPT_MAX_PATH, "%s.data-%05" PRIu32 "-of-%05" PRIu32, v->path, s,
+                 v->bundle.n_shards);
 }

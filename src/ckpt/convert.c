@@ -16,6 +16,7 @@
 #include "durable.h"
 #include "errtext.h"
 #include "publish_set.h"
+#include "safetensors.h"
 #include "tf_meta.h"
 #include "train_state.h"
 
@@ -56,7 +57,7 @@ static int source_meta(struct job *j)
     size_t len;
     snprintf(path, sizeof path, "%s.meta", mr_ckpt_file_prefix(j->from));
     int r = mr_ckpt_file_format(j->from) == MR_CHECKPOINT_TF
-                ? mr_small_file(path, MR_META_MAX_FILE, &bytes, &len)
+                ? mr_in_small_file(path, MR_META_MAX_FILE, NULL, &bytes, &len)
                 : -ENOENT;
     if (r == -ENOENT)
         r = mr_tf_meta_write(&j->table, &j->meta);
@@ -200,6 +201,7 @@ int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_con
 struct copy {
     struct mr_durable *out; /* NULL: compare only */
     uint32_t crc;
+    struct mr_buffer *buf;
     const struct mr_ckpt_watch *watch;
     uint64_t *done, total;
     struct mr_error *err;
@@ -222,12 +224,12 @@ static int copy_piece(void *ctx, const uint8_t *bytes, size_t n)
 /* All of a file through copy_piece. */
 static int each_piece(const char *path, struct copy *k)
 {
-    struct mr_range_file f;
+    struct mr_in_file f = {.fd = -1};
     k->crc = 0;
-    int r = mr_range_open(&f, path);
+    int r = mr_in_open(path, NULL, &f);
     if (!r)
-        r = mr_range_each(&f, 0, f.bytes, copy_piece, k);
-    mr_range_close(&f);
+        r = mr_in_each(&f, k->buf, 0, f.bytes, copy_piece, k);
+    mr_in_close(&f);
     return r ? mr_fail(k->err, r, "%s: %s", path, mr_errno_text(r)) : 0;
 }
 
@@ -253,7 +255,8 @@ int mr_ckpt_copy(struct mr_ckpt_file *c, const char *dir, const struct mr_ckpt_w
 {
     struct mr_publish_set set;
     uint64_t done = 0;
-    struct copy k = {.watch = watch, .done = &done, .total = mr_ckpt_file_bytes(c), .err = err};
+    struct copy k = {
+        .buf = &c->buf, .watch = watch, .done = &done, .total = mr_ckpt_file_bytes(c), .err = err};
     int tf = mr_ckpt_file_format(c) == MR_CHECKPOINT_TF;
     const char *prefix = mr_ckpt_file_prefix(c), *file;
     int r = mr_publish_set_begin(&set, dir, prefix, tf ? ".index" : ".safetensors", err);

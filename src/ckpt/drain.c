@@ -14,7 +14,6 @@
 #include "errtext.h"
 #include "file_image.h"
 #include "in_file.h"
-#include "tf_bundle.h"
 #include "tf_meta.h"
 #include "train_state.h"
 #include "whole_file.h"
@@ -95,7 +94,7 @@ static int take_chunk(struct copy *c, size_t k, uint32_t *head_crc)
     }
     for (size_t i = c->im.chunk_first[k]; i < c->im.chunk_first[k + 1]; i++) {
         const struct mr_piece *p = &c->im.pieces[i];
-        uint8_t *keep = c->view.table.tensors[p->tensor].data;
+        uint8_t *keep = c->view.bundle.tensors.tensors[p->tensor].data;
         c->crcs[i] = mr_crc32c(0, buf + (p->at - at), p->len);
         if (keep)
             memcpy(keep + p->from, buf + (p->at - at), p->len);
@@ -122,8 +121,8 @@ static int copy_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
     }
     if (head_crc != c->view.head_crc)
         return differs(c, "the header", err);
-    for (size_t i = 0; i < c->view.table.n; i++) {
-        const struct mr_tensor *t = &c->view.table.tensors[i];
+    for (size_t i = 0; i < c->view.bundle.tensors.n; i++) {
+        const struct mr_tensor *t = &c->view.bundle.tensors.tensors[i];
         if (t->has_crc && t->crc != mr_file_image_crc(&c->im, i, c->crcs))
             return differs(c, t->name, err);
     }
@@ -137,11 +136,11 @@ static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_by
     struct mr_bundle b;
     uint8_t *bytes;
     size_t len;
-    char file[1280];
+    char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.meta", c->view.path);
-    int r = mr_ckpt_read_small(file, MR_META_MAX_FILE, c->device, &bytes, &len, err);
+    int r = mr_in_small_file(file, MR_META_MAX_FILE, c->device, &bytes, &len);
     if (r)
-        return r;
+        return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
     if (c->has_seal &&
         ((uint64_t)c->meta_seal[0] != len || c->meta_seal[1] != mr_crc32c(0, bytes, len)))
         r = differs(c, ".meta", err);
@@ -151,7 +150,7 @@ static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_by
         return r;
     mr_bundle_init(&b);
     b.n_shards = n_shards;
-    b.tensors = c->view.table; /* lent */
+    b.tensors = c->view.bundle.tensors; /* lent */
     for (size_t i = 0; i < b.tensors.n; i++)
         b.tensors.tensors[i].shard = shard;
     return mr_bundle_write_index(&b, index, err);
@@ -161,26 +160,27 @@ static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_by
  * under our prefix are left where they are. */
 static int is_ours(const struct mr_ckpt_view *v, uint32_t *shard)
 {
-    *shard = v->n_shards - 1;
-    for (size_t i = 0; i < v->table.n; i++)
-        if (v->table.tensors[i].shard != *shard || v->table.tensors[i].dtype == MR_DT_STRING)
+    *shard = v->bundle.n_shards - 1;
+    for (size_t i = 0; i < v->bundle.tensors.n; i++)
+        if (v->bundle.tensors.tensors[i].shard != *shard ||
+            v->bundle.tensors.tensors[i].dtype == MR_DT_STRING)
             return 0;
-    return v->n_shards <= 2;
+    return v->bundle.n_shards <= 2;
 }
 
 static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr_ckpt_item *item,
                      struct mr_error *err)
 {
-    char file[1280];
+    char file[MR_CKPT_MAX_PATH];
     uint32_t shard;
     c->device = from->o.device;
-    int r = mr_ckpt_view_open(from->o.path, item, c->device, &c->view, err);
+    int r = mr_ckpt_view_open_flat(from->o.path, item, c->device, &c->view, err);
     if (r)
         return r;
     if (!is_ours(&c->view, &shard))
         return mr_fail(err, -ENOTSUP, "%s: not written by this library; copy it by hand",
                        c->view.path);
-    struct mr_tensor *seal = mr_tensor_table_find(&c->view.table, MR_STATE_META);
+    struct mr_tensor *seal = mr_tensor_table_find(&c->view.bundle.tensors, MR_STATE_META);
     if (seal && seal->bytes == sizeof c->meta_seal) {
         seal->data = c->meta_seal;
         c->has_seal = 1;
@@ -188,7 +188,7 @@ static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr
     mr_ckpt_view_file(&c->view, shard, file);
     r = mr_in_open(file, c->device, &c->file);
     if (!r)
-        r = mr_file_image_init(&c->im, &c->view.table, c->file.bytes, c->view.head_bytes);
+        r = mr_file_image_init(&c->im, &c->view.bundle.tensors, c->file.bytes, c->view.head_bytes);
     if (!r) {
         c->crcs = calloc(c->im.n_pieces + 1, sizeof *c->crcs);
         r = c->crcs ? 0 : -ENOMEM;
@@ -227,15 +227,15 @@ int mr_drain_is_done(const struct mr_tier *a, const struct mr_tier *b, uint64_t 
     struct mr_ckpt_item item = {.step = step, .format = a->o.format};
     struct mr_ckpt_view x, y;
     snprintf(item.prefix, sizeof item.prefix, "%s", a->o.prefix);
-    if (mr_ckpt_view_open(a->o.path, &item, a->o.device, &x, NULL))
+    if (mr_ckpt_view_open_flat(a->o.path, &item, a->o.device, &x, NULL))
         return 0;
-    if (mr_ckpt_view_open(b->o.path, &item, b->o.device, &y, NULL)) {
+    if (mr_ckpt_view_open_flat(b->o.path, &item, b->o.device, &y, NULL)) {
         mr_ckpt_view_fini(&x);
         return 0;
     }
-    int same = x.table.n == y.table.n && x.head_crc == y.head_crc;
-    for (size_t i = 0; same && i < x.table.n; i++) {
-        const struct mr_tensor *p = &x.table.tensors[i], *q = &y.table.tensors[i];
+    int same = x.bundle.tensors.n == y.bundle.tensors.n && x.head_crc == y.head_crc;
+    for (size_t i = 0; same && i < x.bundle.tensors.n; i++) {
+        const struct mr_tensor *p = &x.bundle.tensors.tensors[i], *q = &y.bundle.tensors.tensors[i];
         same = !strcmp(p->name, q->name) && p->crc == q->crc && p->bytes == q->bytes &&
                p->dtype == q->dtype;
     }

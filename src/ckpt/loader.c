@@ -18,7 +18,6 @@
 #include "file_image.h"
 #include "in_file.h"
 #include "team.h"
-#include "tf_bundle.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -116,12 +115,12 @@ static int compare(const struct load *ld, const char *file, struct mr_error *err
 /* The tensors of shard s, with memory for strings; tensors and their names stay the view's. */
 static int pick(const struct mr_ckpt_view *v, uint32_t s, struct mr_tensor_table *out)
 {
-    out->tensors = calloc(v->table.n + 1, sizeof *out->tensors);
+    out->tensors = calloc(v->bundle.tensors.n + 1, sizeof *out->tensors);
     if (!out->tensors)
         return -ENOMEM;
-    for (size_t i = 0; i < v->table.n; i++)
-        if (v->table.tensors[i].shard == s)
-            out->tensors[out->n++] = v->table.tensors[i];
+    for (size_t i = 0; i < v->bundle.tensors.n; i++)
+        if (v->bundle.tensors.tensors[i].shard == s)
+            out->tensors[out->n++] = v->bundle.tensors.tensors[i];
     return 0;
 }
 
@@ -149,7 +148,7 @@ static int load_file(struct mr_loader *l, const struct mr_ckpt_view *v, uint32_t
 {
     struct load ld = {.loader = l, .file.fd = -1};
     struct mr_tensor_table table = {0};
-    char file[1280];
+    char file[MR_CKPT_MAX_PATH];
     mr_ckpt_view_file(v, s, file);
     int r = pick(v, s, &table);
     if (r)
@@ -191,10 +190,10 @@ done:
 /* The first shard from `s` on that a tensor is in; n_shards when there is none. */
 static uint64_t next_shard(const struct mr_ckpt_view *v, uint64_t s)
 {
-    uint64_t next = v->n_shards;
-    for (size_t i = 0; i < v->table.n; i++)
-        if (v->table.tensors[i].shard >= s && v->table.tensors[i].shard < next)
-            next = v->table.tensors[i].shard;
+    uint64_t next = v->bundle.n_shards;
+    for (size_t i = 0; i < v->bundle.tensors.n; i++)
+        if (v->bundle.tensors.tensors[i].shard >= s && v->bundle.tensors.tensors[i].shard < next)
+            next = v->bundle.tensors.tensors[i].shard;
     return next;
 }
 
@@ -203,7 +202,7 @@ int mr_loader_run(struct mr_loader *l, struct mr_ckpt_view *v, struct mr_device 
 {
     uint64_t total = v->index_bytes;
     int r = 0;
-    for (uint64_t s = next_shard(v, 0); !r && s < v->n_shards; s = next_shard(v, s + 1))
+    for (uint64_t s = next_shard(v, 0); !r && s < v->bundle.n_shards; s = next_shard(v, s + 1))
         r = load_file(l, v, (uint32_t)s, device, &total, err);
     if (!r)
         *bytes = total;

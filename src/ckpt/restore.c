@@ -74,7 +74,7 @@ static int fit(const struct search *s, struct mr_ckpt_view *v, struct mr_error *
 {
     for (unsigned i = 0; i < s->n_arrays; i++) {
         const struct mr_array *a = &s->arrays[i];
-        struct mr_tensor *t = mr_tensor_table_find(&v->table, a->name);
+        struct mr_tensor *t = mr_tensor_table_find(&v->bundle.tensors, a->name);
         uint64_t bytes;
         if (!t)
             return mr_fail(err, -ENOKEY, "it has no tensor %s", a->name);
@@ -95,7 +95,7 @@ static int try_one(struct search *s, const struct candidate *c, struct mr_restor
     struct mr_device *device = c->tier == MR_TIER_FAST ? s->o->storage : s->o->drain_storage;
     struct mr_ckpt_view v;
     uint64_t bytes;
-    int r = mr_ckpt_view_open(dir_of(s->o, c->tier), &c->item, device, &v, err);
+    int r = mr_ckpt_view_open_flat(dir_of(s->o, c->tier), &c->item, device, &v, err);
     if (r)
         return r;
     r = fit(s, &v, err);
@@ -104,7 +104,7 @@ static int try_one(struct search *s, const struct candidate *c, struct mr_restor
     if (!r) {
         *out = (struct mr_restored){
             .step = c->item.step, .bytes = bytes, .tier = c->tier, .format = c->item.format};
-        memcpy(out->path, v.path, sizeof out->path);
+        snprintf(out->path, sizeof out->path, "%.1023s", v.path);
     }
     mr_ckpt_view_fini(&v);
     return r;

@@ -60,10 +60,10 @@ static int data_part(const struct mr_tier *t, const char *prefix, uint64_t step)
     int there = mr_out_exists(t->dir, index);
     if (there <= 0)
         return there ? there : -ENOENT;
-    int r = mr_ckpt_view_open(t->o.path, &item, NULL, &v, NULL);
+    int r = mr_ckpt_view_open_flat(t->o.path, &item, NULL, &v, NULL);
     if (r)
         return r == -ENOENT ? -EIO : r;
-    int part = v.n_shards == 2 ? MR_PART_DATA_AGAIN : MR_PART_DATA;
+    int part = v.bundle.n_shards == 2 ? MR_PART_DATA_AGAIN : MR_PART_DATA;
     mr_ckpt_view_fini(&v);
     return part;
 }
@@ -404,7 +404,7 @@ static int read_back(struct mr_tier *t, size_t i, struct mr_error *err)
 {
     struct mr_ckpt_view v;
     uint64_t bytes;
-    int r = mr_ckpt_view_open(t->o.path, &t->list.items[i], t->o.device, &v, err);
+    int r = mr_ckpt_view_open_flat(t->o.path, &t->list.items[i], t->o.device, &v, err);
     if (r)
         return r;
     r = mr_loader_run(t->loader, &v, t->o.device, &bytes, err);

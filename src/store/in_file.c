@@ -3,20 +3,19 @@
  * cache is used, and asked to forget when the file is closed. */
 #include "in_file.h"
 
+#include "buffer.h"
 #include "device.h"
 #include "whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static void set_direct(struct mr_in_file *f, int on)
 {
-    int flags = fcntl(f->fd, F_GETFL);
-    if (flags >= 0)
-        fcntl(f->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
-    f->direct = on;
+    f->direct = !mr_set_direct(f->fd, on) && on;
 }
 
 int mr_in_open(const char *path, struct mr_device *device, struct mr_in_file *f)
@@ -25,9 +24,10 @@ int mr_in_open(const char *path, struct mr_device *device, struct mr_in_file *f)
     int fd = mr_open_for_reading(path, &st);
     if (fd < 0)
         return fd;
-    if (!S_ISREG(st.st_mode)) {
+    int r = mr_whole_file_allowed(st.st_mode, 1, 1); /* of any size */
+    if (r) {
         close(fd);
-        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+        return r;
     }
     *f = (struct mr_in_file){
         .fd = fd, .bytes = (uint64_t)st.st_size, .inode = st.st_ino, .device = device};
@@ -73,6 +73,25 @@ int mr_in_read(struct mr_in_file *f, void *buf, size_t len, uint64_t offset)
     return r;
 }
 
+/* Direct reads begin at a multiple of 4096: so does each piece, and what lies before is skipped. */
+int mr_in_each(struct mr_in_file *f, struct mr_buffer *buf, uint64_t offset, uint64_t len,
+               int (*each)(void *ctx, const uint8_t *bytes, size_t n), void *ctx)
+{
+    if (offset > f->bytes || len > f->bytes - offset)
+        return -ENODATA;
+    int r = 0;
+    while (!r && len) {
+        size_t skip = offset % MR_DIRECT_ALIGN, room = MR_IN_PIECE - skip;
+        size_t n = len < room ? (size_t)len : room;
+        r = mr_in_read(f, buf->data, skip + n, offset - skip);
+        if (!r)
+            r = each(ctx, buf->data + skip, n);
+        offset += n;
+        len -= n;
+    }
+    return r;
+}
+
 void mr_in_close(struct mr_in_file *f)
 {
     if (f->fd < 0)
@@ -81,4 +100,30 @@ void mr_in_close(struct mr_in_file *f)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     close(f->fd);
     f->fd = -1;
+}
+
+int mr_in_small_file(const char *path, uint64_t max, struct mr_device *device, uint8_t **out,
+                     size_t *len)
+{
+    size_t size;
+    int fd = mr_whole_file_open(path, 0, max, &size);
+    if (fd < 0)
+        return fd;
+    uint8_t *bytes = malloc(size);
+    if (!bytes) {
+        close(fd);
+        return -ENOMEM;
+    }
+    int r = mr_whole_file_fill(fd, 0, bytes, size);
+    if (r) {
+        free(bytes);
+        return r;
+    }
+    if (device) {
+        mr_device_wait_until(mr_device_reserve(device, MR_DEV_META, NULL, 0));
+        mr_device_wait_until(mr_device_reserve(device, MR_DEV_READ, NULL, size));
+    }
+    *out = bytes;
+    *len = size;
+    return 0;
 }

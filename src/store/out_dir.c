@@ -249,9 +249,7 @@ int mr_out_create(struct mr_out_dir *d, const char *name, uint64_t len, int dire
 
 static void stop_direct(struct mr_out_file *f)
 {
-    int flags = fcntl(f->fd, F_GETFL);
-    if (flags >= 0)
-        fcntl(f->fd, F_SETFL, flags & ~O_DIRECT);
+    mr_set_direct(f->fd, 0);
     f->direct = 0;
 }
 

@@ -141,7 +141,7 @@ static int all_whole(struct replay *p)
             struct mr_ckpt_view v;
             struct mr_error err = {0};
             uint64_t bytes;
-            r = mr_ckpt_view_open(p->dirs[t], &list.items[i], NULL, &v, &err);
+            r = mr_ckpt_view_open_flat(p->dirs[t], &list.items[i], NULL, &v, &err);
             if (!r) {
                 r = mr_loader_run(p->loader, &v, NULL, &bytes, &err);
                 mr_ckpt_view_fini(&v);
