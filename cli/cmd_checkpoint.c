@@ -268,7 +268,7 @@ static int restore_one(struct run *r, const char *path, char to[MR_CKPT_MAX_PATH
         e = mr_ckpt_file_verify(c, &verifying, &v, err);
     *is_good = !e;
     if (!e)
-        e = mr_ckpt_copy(c, r->o->to, &copying, to, err);
+        e = mr_ckpt_copy(c, r->o->to, &(struct mr_convert_opts){.watch = &copying}, to, err);
     mr_ckpt_file_close(c);
     progress_clear();
     return e;

@@ -288,11 +288,30 @@ static void a_checkpoint_copied_by_hand_is_as_good(void **state)
     ckpt_kit_free(k);
 }
 
+/* The temporary of model.ckpt-STEP.index, which names one data file. */
+static void put_temp_index(struct tempdir *t, unsigned step, uint32_t shard, uint32_t n_shards)
+{
+    char name[64], temp[MR_CKPT_MAX_NAME], path[512];
+    struct mr_tensor tensor = {.name = "w", .dtype = MR_DT_U8, .shard = shard, .bytes = 1};
+    struct mr_bundle b;
+    struct mr_bytes index;
+    mr_bundle_init(&b);
+    mr_bytes_init(&index);
+    b.n_shards = n_shards;
+    assert_int_equal(mr_tensor_table_add(&b.tensors, &tensor), 0);
+    assert_int_equal(mr_bundle_write_index(&b, &index, NULL), 0);
+    snprintf(name, sizeof name, "model.ckpt-%u.index", step);
+    assert_int_equal(mr_ckpt_temp_name(temp, name), 0);
+    snprintf(path, sizeof path, "fast/%s", temp);
+    tempdir_write(t, path, index.data, index.len);
+    mr_bundle_fini(&b);
+    mr_bytes_fini(&index);
+}
+
 static void only_our_temporaries_are_removed(void **state)
 {
     struct tempdir *t = begin_test(state);
     struct ckpt_kit *k = ckpt_kit_new(5000);
-    char temp[MR_CKPT_MAX_NAME], path[512];
     struct mr_checkpoint *c = open_with(k, (struct mr_checkpoint_opts){0}, NULL);
     save(c, k, 1);
     close_well(c);
@@ -302,14 +321,10 @@ static void only_our_temporaries_are_removed(void **state)
     /* A crash between the renames: data and .meta are in place, .index is not. */
     tempdir_text(t, "fast/model.ckpt-2.data-00000-of-00001", "data");
     tempdir_text(t, "fast/model.ckpt-2.meta", "meta");
-    mr_ckpt_temp_name(temp, "model.ckpt-2.index");
-    snprintf(path, sizeof path, "fast/%s", temp);
-    tempdir_text(t, path, "index");
+    put_temp_index(t, 2, 0, 1);
     /* And one while step 1 was being saved again. */
     tempdir_text(t, "fast/model.ckpt-1.data-00001-of-00002", "data");
-    mr_ckpt_temp_name(temp, "model.ckpt-1.index");
-    snprintf(path, sizeof path, "fast/%s", temp);
-    tempdir_text(t, path, "index");
+    put_temp_index(t, 1, 1, 2);
     close_well(open_with(k, (struct mr_checkpoint_opts){0}, NULL));
     assert_int_equal(count(fast, ".tmp"), 2);
     assert_true(is_there(fast, "notes.tmp"));

@@ -200,7 +200,8 @@ static void a_copy_is_the_same_bytes(void **state)
     struct mr_ckpt_file *c;
     sample_write_tf(dir, "m-7", MR_BUNDLE_ALIGN);
     assert_int_equal(mr_ckpt_file_open(tempdir_path(dir, "m-7"), &c, NULL), 0);
-    assert_int_equal(mr_ckpt_copy(c, tempdir_path(dir, "to"), NULL, path, NULL), 0);
+    assert_int_equal(
+        mr_ckpt_copy(c, tempdir_path(dir, "to"), &(struct mr_convert_opts){0}, path, NULL), 0);
     mr_ckpt_file_close(c);
     for (int i = 0; i < 3; i++) {
         size_t a_len, b_len;

@@ -8,7 +8,6 @@
 #include "grow.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -63,30 +62,31 @@ static int belongs(const struct mr_ckpt_found *e, size_t dir_len, const char *na
            (!strncmp(name + n, ".data-", 6) || !strcmp(name + n, ".meta"));
 }
 
-/* One look at every name in the folder. */
-static int walk(struct mr_ckpt_folder *f, const char *dir, int second, size_t first)
+/* A look at every name in the folder. */
+struct look {
+    struct mr_ckpt_folder *f;
+    const char *dir;
+    int second;
+    size_t first; /* of this folder */
+};
+
+static int look_at(void *ctx, const char *name)
 {
-    DIR *d = opendir(dir);
-    struct dirent *e;
-    int r = 0;
-    if (!d)
-        return -errno;
-    while (!r && (errno = 0, e = readdir(d))) {
-        struct stat st;
-        int head = mr_ends_in(e->d_name, ".index") || mr_ends_in(e->d_name, ".safetensors");
-        if (e->d_name[0] == '.' || head == second || fstatat(dirfd(d), e->d_name, &st, 0) ||
-            !S_ISREG(st.st_mode))
-            continue;
-        if (!second)
-            r = add(f, dir, e->d_name, &st);
-        for (size_t i = first; second && i < f->n; i++)
-            if (belongs(&f->found[i], strlen(dir), e->d_name))
-                f->found[i].bytes += (uint64_t)st.st_size;
-    }
-    if (!r && errno && !e)
-        r = -errno;
-    closedir(d);
-    return r;
+    const struct look *l = ctx;
+    struct stat st;
+    char path[PATH_MAX + NAME_MAX + 2];
+    int head = mr_ends_in(name, ".index") || mr_ends_in(name, ".safetensors");
+    if (name[0] == '.' || head == l->second)
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", l->dir, name);
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    if (!l->second)
+        return add(l->f, l->dir, name, &st);
+    for (size_t i = l->first; i < l->f->n; i++)
+        if (belongs(&l->f->found[i], strlen(l->dir), name))
+            l->f->found[i].bytes += (uint64_t)st.st_size;
+    return 0;
 }
 
 static int by_age(const void *a, const void *b)
@@ -101,10 +101,11 @@ static int by_age(const void *a, const void *b)
 
 int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, const char *dir, struct mr_error *err)
 {
-    size_t first = f->n;
-    int r = walk(f, dir, 0, first);
+    struct look l = {.f = f, .dir = dir, .first = f->n};
+    int r = mr_ckpt_each_name(dir, look_at, &l);
+    l.second = 1;
     if (!r)
-        r = walk(f, dir, 1, first);
+        r = mr_ckpt_each_name(dir, look_at, &l);
     if (r)
         return mr_fail(err, r, "%s: %s", dir, mr_errno_text(r));
     if (f->n)

@@ -4,6 +4,7 @@
 
 #include "crc32c.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,31 +57,51 @@ static int parse_stem(const char *name, size_t end, size_t *prefix_len, uint64_t
     return 1;
 }
 
-int mr_ckpt_part_parse(const char *name, char prefix[MR_CKPT_MAX_NAME], uint64_t *step)
-{
-    size_t len = strlen(name), n;
-    if (len >= MR_CKPT_MAX_NAME)
-        return -1;
-    for (int part = 0; part < MR_N_PARTS; part++)
-        if (ends_with(name, len, endings[part]) &&
-            parse_stem(name, len - strlen(endings[part]), &n, step)) {
-            memcpy(prefix, name, n);
-            prefix[n] = 0;
-            return part;
-        }
-    return -1;
-}
-
 int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
                        enum mr_checkpoint_format *format)
 {
-    char prefix[MR_CKPT_MAX_NAME];
-    int part = mr_ckpt_part_parse(name, prefix, step);
-    if (part != MR_PART_INDEX && part != MR_PART_SAFETENSORS)
+    size_t len = strlen(name);
+    int tf = ends_with(name, len, endings[MR_PART_INDEX]);
+    const char *ending = endings[tf ? MR_PART_INDEX : MR_PART_SAFETENSORS];
+    if (len >= MR_CKPT_MAX_NAME || !ends_with(name, len, ending) ||
+        !parse_stem(name, len - strlen(ending), prefix_len, step))
         return 0;
-    *prefix_len = strlen(prefix);
-    *format = part == MR_PART_INDEX ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
+    *format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
     return 1;
+}
+
+/* Five digits, as TensorFlow writes them. */
+static int parse_five(const char *at, uint32_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < 5; i++) {
+        if (at[i] < '0' || at[i] > '9')
+            return 0;
+        *out = *out * 10 + (uint32_t)(at[i] - '0');
+    }
+    return 1;
+}
+
+enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAME], uint32_t *shard,
+                                     uint32_t *n_shards)
+{
+    size_t len = strlen(name), end = strlen(endings[MR_PART_DATA]);
+    const char *data = len > end ? name + len - end : NULL;
+    enum mr_ckpt_stem kind = MR_STEM_NONE;
+    if (len >= MR_CKPT_MAX_NAME)
+        return kind;
+    if (ends_with(name, len, endings[MR_PART_INDEX])) {
+        kind = MR_STEM_INDEX;
+        end = strlen(endings[MR_PART_INDEX]);
+    } else if (data && !memcmp(data, ".data-", 6) && !memcmp(data + 11, "-of-", 4) &&
+               parse_five(data + 6, shard) && parse_five(data + 15, n_shards)) {
+        kind = MR_STEM_DATA;
+    } else {
+        return kind;
+    }
+    memcpy(stem, name, len - end);
+    stem[len - end] = 0;
+    return kind;
 }
 
 static uint32_t seal(const char *name, size_t len)
@@ -89,11 +110,14 @@ static uint32_t seal(const char *name, size_t len)
     return mr_crc32c(mr_crc32c(0, what, sizeof what - 1), name, len);
 }
 
-void mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name)
+int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name)
 {
     size_t n = strlen(name);
-    snprintf(out, MR_CKPT_MAX_NAME, "%.*s" TEMP_MARK "%08" PRIx32 TEMP_ENDING,
-             (int)(MR_CKPT_MAX_NAME - 1 - TEMP_LEN), name, seal(name, n));
+    if (n + TEMP_LEN >= MR_CKPT_MAX_NAME)
+        return -ENAMETOOLONG;
+    memcpy(out, name, n);
+    sprintf(out + n, TEMP_MARK "%08" PRIx32 TEMP_ENDING, seal(name, n));
+    return 0;
 }
 
 int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME])
@@ -104,8 +128,7 @@ int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME])
         return 0;
     memcpy(was, temp, len - TEMP_LEN);
     was[len - TEMP_LEN] = 0;
-    mr_ckpt_temp_name(again, was);
-    if (strcmp(again, temp))
+    if (mr_ckpt_temp_name(again, was) || strcmp(again, temp))
         return 0;
     if (name)
         strcpy(name, was);

@@ -1,11 +1,12 @@
 /* ckpt_name.h - what the files of a checkpoint are called, and which temporaries are ours.
  *
- *   model.ckpt-40.index                       TensorFlow: the commit record
- *   model.ckpt-40.data-00000-of-00001         its data; or, when a step is saved again over an
- * older model.ckpt-40.data-00001-of-00002         one, under the name that the older one does not
- * use model.ckpt-40.meta model.ckpt-40.safetensors                 safetensors: all in one
- *   checkpoint                                TensorFlow's pointer, for TensorFlow
- *   NAME.millrace-1f0e2d3c.tmp                a temporary: the digits are a checksum of NAME */
+ *   model.ckpt-40.index                    TensorFlow: the commit record
+ *   model.ckpt-40.data-00000-of-00001      its data; when a step is saved again,
+ *   model.ckpt-40.data-00001-of-00002      under the name that the older one does not use
+ *   model.ckpt-40.meta                     its graph
+ *   model.ckpt-40.safetensors              safetensors: all in one
+ *   checkpoint                             TensorFlow's pointer, for TensorFlow
+ *   NAME.millrace-1f0e2d3c.tmp             a temporary: the digits are a checksum of NAME */
 #ifndef MR_CKPT_NAME_H
 #define MR_CKPT_NAME_H
 
@@ -35,11 +36,15 @@ void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
 int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
                        enum mr_checkpoint_format *format);
 
-/* Which part `name` is: an enum mr_ckpt_part, and its prefix and step; or -1. */
-int mr_ckpt_part_parse(const char *name, char prefix[MR_CKPT_MAX_NAME], uint64_t *step);
+enum mr_ckpt_stem { MR_STEM_NONE, MR_STEM_INDEX, MR_STEM_DATA };
 
-/* The name under which `name` is written before it is renamed. */
-void mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name);
+/* Is `name` an index or a data file of a bundle, whatever it is called?  Then `stem` is what is
+ * before the ending, and data have their numbers: STEM.data-SHARD-of-N. */
+enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAME], uint32_t *shard,
+                                     uint32_t *n_shards);
+
+/* The name under which `name` is written before it is renamed.  0, or -ENAMETOOLONG. */
+int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name);
 /* 1 when `temp` is such a name; then `name` (if not NULL) gets what it was for. */
 int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME]);
 

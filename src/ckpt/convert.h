@@ -1,24 +1,29 @@
 /* convert.h - a checkpoint again, in another format or place.
  *
- * What is written appears whole or not at all: data, then the graph, then the index that makes it
- * valid, each on stable storage before it gets its name; then TensorFlow's `checkpoint` file. */
+ * What is written appears whole or not at all, in the order in which a run publishes its own
+ * (publish_set.h), in a folder that is locked and cleaned first as a run does it; then TensorFlow's
+ * `checkpoint` file names it. */
 #ifndef MR_CONVERT_H
 #define MR_CONVERT_H
 
 #include "ckpt_file.h"
 
+struct mr_out_hook;
+
 struct mr_convert_opts {
     enum mr_checkpoint_format format;
     int packed;                        /* TensorFlow's own layout, without gaps */
     const struct mr_ckpt_watch *watch; /* NULL: nobody watches */
+    const struct mr_out_hook *hook;    /* NULL; tests see (and break) every change to files */
 };
 
 /* Write `c` to folder `dir` (made if need be) under its own name.  Every tensor is verified as it
- * is read.  `path` gets where it is, PREFIX or FILE.safetensors.  -EEXIST: there is one already. */
+ * is read.  `path` gets where it is, PREFIX or FILE.safetensors.  -EEXIST: one of its files is
+ * there already; -EBUSY: a run writes in that folder. */
 int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_convert_opts *opts,
                     char path[MR_CKPT_MAX_PATH], struct mr_error *err);
-/* The same, byte for byte: every file is copied, read back and compared. */
-int mr_ckpt_copy(struct mr_ckpt_file *c, const char *dir, const struct mr_ckpt_watch *watch,
+/* The same, byte for byte: every file is copied, read back and compared; the format stays. */
+int mr_ckpt_copy(struct mr_ckpt_file *c, const char *dir, const struct mr_convert_opts *opts,
                  char path[MR_CKPT_MAX_PATH], struct mr_error *err);
 
 #endif

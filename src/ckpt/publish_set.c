@@ -1,142 +1,210 @@
-/* publish_set.c - see publish_set.h.
+/* publish_set.c - the order of operations that makes a checkpoint exist or not.
  *
- * Everything is synced under temporary names first.  Then: names for data and graph, a sync of the
- * folder, the name that makes it valid, a sync of the folder.  A crash in between leaves files that
- * nobody takes for a checkpoint. */
+ *   publish   1  every file -> temporary, written, synced; folder synced
+ *             2  all but the last renamed; folder synced
+ *             3  the last renamed; folder synced               <- from here on it exists
+ *   remove    4  the last -> temporary; folder synced
+ *             5  the others removed; folder synced; that temporary removed
+ *
+ * Before 3 the file that makes it valid has no name, so nobody takes it; after 3 it is whole.  2 is
+ * synced before 3 so that an .index never stands without its data, in whatever order a file system
+ * writes its folder, and 4 takes the .index away first for the same reason.  The temporary of an
+ * .index is there, synced and whole, whenever files that it names have theirs and it has not: by it
+ * a start after a crash knows them for ours (ckpt_clean.c).  A checkpoint of one file needs neither
+ * the syncs before 3 nor 4.
+ *
+ * No lock: see publish_set.h. */
 #include "publish_set.h"
 
 #include "bytes.h"
-#include "ckpt_folder.h"
 #include "errtext.h"
 #include "grow.h"
 #include "tf_state.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* `dir` and those above it. */
-static int make_dirs(const char *dir, struct mr_error *err)
+void mr_publish_begin(struct mr_publish_set *s, struct mr_out_dir *dir, const char *way_out)
 {
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s", dir);
-    if (n <= 0 || (size_t)n >= sizeof path)
-        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir);
-    for (char *p = path + 1;; p++) {
-        char was = *p;
-        if (was && was != '/')
-            continue;
-        *p = 0;
-        if (mkdir(path, 0755) && errno != EEXIST)
-            return mr_fail(err, -errno, "%s: %s", path, mr_errno_text(-errno));
-        *p = was;
-        if (!was)
-            return 0;
-    }
+    *s = (struct mr_publish_set){.dir = dir, .way_out = way_out};
 }
 
-int mr_publish_set_begin(struct mr_publish_set *s, const char *dir, const char *like,
-                         const char *head, struct mr_error *err)
+void mr_publish_end(struct mr_publish_set *s)
 {
-    char path[PATH_MAX + 64];
-    const char *slash = strrchr(like, '/');
-    memset(s, 0, sizeof *s);
-    int r = make_dirs(dir, err);
-    if (r)
-        return r;
-    int n = snprintf(s->prefix, sizeof s->prefix, "%s/%s", dir, slash ? slash + 1 : like);
-    if (n < 0 || (size_t)n + 64 >= sizeof s->prefix)
-        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir);
-    snprintf(s->dir, sizeof s->dir, "%s", dir);
-    snprintf(path, sizeof path, "%s%s", s->prefix, head);
-    s->is_bundle = !strcmp(head, ".index");
-    if (!access(path, F_OK))
-        return mr_fail(err, -EEXIST,
-                       "%s: is there already; remove it or choose another folder with --to", path);
-    return 0;
-}
-
-int mr_publish_set_open(struct mr_publish_set *s, const char *end, struct mr_durable **out,
-                        struct mr_error *err)
-{
-    char path[PATH_MAX + 64];
-    struct mr_durable *grown = mr_grown(s->files, s->n, &s->cap, sizeof *grown);
-    if (!grown)
-        return mr_fail(err, -ENOMEM, "no memory");
-    s->files = grown;
-    snprintf(path, sizeof path, "%s%s", s->prefix, end);
-    int r = mr_durable_open(&s->files[s->n], path, err);
-    if (!r)
-        *out = &s->files[s->n++];
-    return r;
-}
-
-int mr_publish_set_small(struct mr_publish_set *s, const char *end, const void *bytes, size_t len,
-                         struct mr_error *err)
-{
-    struct mr_durable *f;
-    int r = mr_publish_set_open(s, end, &f, err);
-    if (!r)
-        r = mr_durable_write(f, bytes, len, err);
-    return r ? r : mr_durable_sync(f, err);
-}
-
-/* The folder's bundles, oldest first, by their names alone. */
-static int write_state(const struct mr_publish_set *s, struct mr_error *err)
-{
-    struct mr_ckpt_folder found = {0};
-    struct mr_durable f = MR_DURABLE_NONE;
-    struct mr_bytes text;
-    char path[PATH_MAX + 64];
-    size_t n = 0;
-    mr_bytes_init(&text);
-    snprintf(path, sizeof path, "%s/checkpoint", s->dir);
-    int r = mr_ckpt_folder_scan(&found, s->dir, err);
-    const char **names = r ? NULL : calloc(found.n + 1, sizeof *names);
-    if (!r && !names)
-        r = mr_fail(err, -ENOMEM, "no memory");
-    for (size_t i = 0; !r && i < found.n; i++)
-        if (found.found[i].format == MR_CHECKPOINT_TF)
-            names[n++] = strrchr(found.found[i].path, '/') + 1;
-    if (!r) {
-        mr_tf_state_write(names, n, &text);
-        r = text.error ? mr_fail(err, text.error, "no memory") : mr_durable_open(&f, path, err);
-    }
-    if (!r)
-        r = mr_durable_write(&f, text.data, text.len, err);
-    if (!r)
-        r = mr_durable_sync(&f, err);
-    if (!r)
-        r = mr_durable_publish(&f, err);
-    mr_durable_abort(&f);
-    free(names);
-    mr_bytes_fini(&text);
-    mr_ckpt_folder_fini(&found);
-    return r ? r : mr_durable_sync_dir(s->dir, err);
-}
-
-int mr_publish_set_commit(struct mr_publish_set *s, struct mr_error *err)
-{
-    int r = 0;
-    for (size_t i = 0; !r && i < s->n; i++) {
-        if (i + 1 == s->n && s->n > 1)
-            r = mr_durable_sync_dir(s->dir, err);
-        if (!r)
-            r = mr_durable_publish(&s->files[i], err);
-    }
-    if (!r)
-        r = mr_durable_sync_dir(s->dir, err);
-    return r || !s->is_bundle ? r : write_state(s, err);
-}
-
-void mr_publish_set_abort(struct mr_publish_set *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        mr_durable_abort(&s->files[i]);
     free(s->files);
     s->files = NULL;
     s->n = s->cap = 0;
+}
+
+int mr_publish_fail(const struct mr_publish_set *s, int code, const char *name,
+                    struct mr_error *err)
+{
+    const char *dir = mr_out_dir_path(s->dir);
+    if (code == -ENOSPC)
+        return mr_fail(err, code, "%s/%s: no space left: %s", dir, name, s->way_out);
+    return mr_fail(err, code, "%s/%s: %s", dir, name, mr_errno_text(code));
+}
+
+/* A temporary of ours may be left of an attempt whose removal failed as well. */
+static int make_way(struct mr_out_dir *dir, const char *temp)
+{
+    int there = mr_out_exists(dir, temp);
+    return there > 0 ? mr_out_unlink(dir, temp) : there;
+}
+
+int mr_publish_temp(struct mr_out_dir *dir, const char *name, const void *bytes, size_t len,
+                    char temp[MR_CKPT_MAX_NAME])
+{
+    int r = mr_ckpt_temp_name(temp, name);
+    if (!r)
+        r = make_way(dir, temp);
+    return r ? r : mr_out_small_file(dir, temp, bytes, len);
+}
+
+/* Room for the next file, which counts when its temporary is there. */
+static int next_file(struct mr_publish_set *s, const char *name, struct mr_publish_file **out)
+{
+    struct mr_publish_file *grown = mr_grown(s->files, s->n, &s->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    s->files = grown;
+    *out = &s->files[s->n];
+    int r = mr_ckpt_temp_name((*out)->temp, name);
+    if (!r)
+        strcpy((*out)->name, name);
+    return r;
+}
+
+static void add_file(struct mr_publish_set *s)
+{
+    s->files[s->n++].exists = 1;
+}
+
+int mr_publish_create(struct mr_publish_set *s, const char *name, uint64_t len, int direct,
+                      struct mr_out_file *f, struct mr_error *err)
+{
+    struct mr_publish_file *file;
+    int r = next_file(s, name, &file);
+    if (!r)
+        r = make_way(s->dir, file->temp);
+    if (!r)
+        r = mr_out_create(s->dir, file->temp, len, direct, f);
+    if (r)
+        return mr_publish_fail(s, r, name, err);
+    add_file(s);
+    return 0;
+}
+
+int mr_publish_finish(struct mr_publish_set *s, struct mr_out_file *f, int r, struct mr_error *err)
+{
+    if (!r)
+        r = mr_out_sync(f);
+    mr_out_close(f);
+    return r ? mr_publish_fail(s, r, f->name, err) : 0;
+}
+
+int mr_publish_small(struct mr_publish_set *s, const char *name, const void *bytes, size_t len,
+                     struct mr_error *err)
+{
+    struct mr_publish_file *file;
+    int r = next_file(s, name, &file);
+    if (!r)
+        r = mr_publish_temp(s->dir, name, bytes, len, file->temp);
+    if (r)
+        return mr_publish_fail(s, r, name, err);
+    add_file(s);
+    return 0;
+}
+
+int mr_publish_commit(struct mr_publish_set *s, struct mr_error *err)
+{
+    for (s->n_renamed = 0; s->n_renamed < s->n; s->n_renamed++) {
+        struct mr_publish_file *f = &s->files[s->n_renamed];
+        int first = !s->n_renamed, last = s->n_renamed == s->n - 1;
+        int r = s->n > 1 && (first || last) ? mr_out_sync_dir(s->dir) : 0;
+        if (!r)
+            r = mr_out_rename(s->dir, f->temp, f->name);
+        if (r)
+            return mr_publish_fail(s, r, f->name, err);
+        f->exists = 0;
+    }
+    int r = mr_out_sync_dir(s->dir);
+    return r ? mr_publish_fail(s, r, "", err) : 0;
+}
+
+int mr_publish_is_named(const struct mr_publish_set *s)
+{
+    return s->n && s->n_renamed == s->n;
+}
+
+/* All have their names, but the folder could not be synced: it is as good as any checkpoint, and is
+ * removed as one. */
+static void take_back(struct mr_publish_set *s)
+{
+    char(*rest)[MR_CKPT_MAX_NAME] = calloc(s->n, sizeof *rest);
+    if (!rest)
+        return; /* whole, and said not to be there: that costs nobody anything */
+    for (size_t i = 0; i + 1 < s->n; i++)
+        strcpy(rest[i], s->files[i].name);
+    mr_publish_remove(s->dir, s->files[s->n - 1].name, rest, s->n - 1);
+    free(rest);
+}
+
+/* What was renamed goes before the temporary of the last file, by which the next start would know
+ * it for ours.  When the last file of an older one has been replaced, the new one is all there is,
+ * and it stays. */
+void mr_publish_undo(struct mr_publish_set *s)
+{
+    if (mr_publish_is_named(s)) {
+        if (!s->replaces)
+            take_back(s);
+        return;
+    }
+    int r = 0;
+    for (size_t i = 0; i < s->n_renamed; i++)
+        if (!s->replaces || i == 0)
+            r |= mr_out_unlink(s->dir, s->files[i].name);
+    for (size_t i = 0; !r && i < s->n; i++)
+        if (s->files[i].exists)
+            r = mr_out_unlink(s->dir, s->files[i].temp);
+}
+
+int mr_publish_remove(struct mr_out_dir *dir, const char *head, char (*rest)[MR_CKPT_MAX_NAME],
+                      size_t n_rest)
+{
+    char temp[MR_CKPT_MAX_NAME];
+    if (!n_rest)
+        return mr_out_unlink(dir, head);
+    int r = mr_ckpt_temp_name(temp, head);
+    if (!r)
+        r = mr_out_rename(dir, head, temp);
+    if (r == -ENOENT) /* an earlier attempt came further */
+        r = 0;
+    if (!r)
+        r = mr_out_sync_dir(dir);
+    for (size_t i = 0; !r && i < n_rest; i++)
+        r = mr_out_unlink(dir, rest[i]);
+    if (!r)
+        r = mr_out_sync_dir(dir);
+    return r ? r : mr_out_unlink(dir, temp);
+}
+
+int mr_publish_state(struct mr_out_dir *dir, const char *const *names, size_t n)
+{
+    static const char name[] = "checkpoint";
+    char temp[MR_CKPT_MAX_NAME];
+    struct mr_bytes text;
+    mr_bytes_init(&text);
+    mr_tf_state_write(names, n, &text);
+    int r = text.error ? text.error : mr_publish_temp(dir, name, text.data, text.len, temp);
+    if (!r) {
+        r = mr_out_rename(dir, temp, name);
+        if (r)
+            mr_out_unlink(dir, temp);
+        else
+            r = mr_out_sync_dir(dir);
+    }
+    mr_bytes_fini(&text);
+    return r;
 }

@@ -2,7 +2,8 @@
  *
  *     crash_replay [SCENARIO...]
  *
- * Each scenario is a short run with small tensors whose file operations are recorded.  For every
+ * Each scenario is a short run with small tensors, or a few conversions, whose file operations are
+ * recorded.  For every
  * prefix of the record, every subset of what was not yet synced is lost when that is up to 12 parts
  * (4 KiB of a write each); otherwise each single part, each pair, and 1,000 random subsets. "quick"
  * takes every subset up to 6 parts, no pairs and 50 random ones.  In every state
@@ -14,6 +15,7 @@
 #include "ckpt_kit.h"
 #include "ckpt_name.h"
 #include "ckpt_scan.h"
+#include "convert.h"
 #include "draw.h"
 #include "engine.h"
 #include "op_log.h"
@@ -30,10 +32,13 @@
 #define N_SEEN     (1u << 20)
 #define N_VERSIONS 4
 
+enum made { SAVED, CONVERTED, COPIED };
+
 struct scenario {
     const char *name;
     struct mr_checkpoint_opts o; /* drain_dir: not NULL = two tiers */
     unsigned n_steps, n_again;   /* steps, then the last one again so often */
+    enum made made;              /* if not SAVED: each step's into the folder, from another */
 };
 
 static const struct scenario scenarios[] = {
@@ -44,6 +49,13 @@ static const struct scenario scenarios[] = {
      {.mode = MR_CHECKPOINT_LAZY, .keep = 2, .format = MR_CHECKPOINT_SAFETENSORS},
      4,
      1},
+    {"convert-tf", {.keep = MR_NONE}, 2, 0, CONVERTED},
+    {"convert-safetensors",
+     {.keep = MR_NONE, .format = MR_CHECKPOINT_SAFETENSORS},
+     2,
+     0,
+     CONVERTED},
+    {"copy-tf", {.keep = MR_NONE}, 2, 0, COPIED},
     {"two-tiers", {.mode = MR_CHECKPOINT_BURST, .keep = 1, .drain_dir = ""}, 3, 0},
     {"two-tiers-lazy", {.mode = MR_CHECKPOINT_LAZY, .keep = 2, .drain_dir = ""}, 4, 1},
 };
@@ -97,6 +109,49 @@ static int run(struct replay *p)
         return -1;
     }
     return 0;
+}
+
+/* Save one step, unrecorded, in the other folder and the other format (copies: the same); then
+ * recorded what makes it appear in the folder. */
+static int make_one(struct replay *p, uint64_t step, struct mr_error *err)
+{
+    struct mr_checkpoint_opts o = {.dir = p->dirs[1], .mode = MR_CHECKPOINT_SYNC, .io_depth = 1};
+    struct mr_convert_opts to = {.format = p->sc->o.format, .hook = op_log_hook(p->log)};
+    char from[600], path[MR_CKPT_MAX_PATH];
+    struct mr_checkpoint *c;
+    struct mr_ckpt_file *f = NULL;
+    int other = p->sc->made == CONVERTED;
+    o.format =
+        other == (to.format == MR_CHECKPOINT_TF) ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF;
+    ckpt_kit_fill(p->kit, step, 0);
+    int r = mr_checkpoint_open(p->kit->arrays, KIT_N_ARRAYS, &o, &c, err);
+    if (!r) {
+        r = mr_checkpoint_begin(c, step);
+        int closed = mr_checkpoint_close(c, err);
+        r = r ? r : closed;
+    }
+    snprintf(from, sizeof from, "%s/model.ckpt-%llu%s", p->dirs[1], (unsigned long long)step,
+             o.format == MR_CHECKPOINT_TF ? "" : ".safetensors");
+    if (!r)
+        r = mr_ckpt_file_open(from, &f, err);
+    if (!r)
+        r = other ? mr_ckpt_convert(f, p->dirs[0], &to, path, err)
+                  : mr_ckpt_copy(f, p->dirs[0], &to, path, err);
+    mr_ckpt_file_close(f);
+    if (!r)
+        op_log_durable(p->log, step, 0);
+    return r;
+}
+
+static int make(struct replay *p)
+{
+    struct mr_error err = {0};
+    int r = 0;
+    for (unsigned step = 1; !r && step <= p->sc->n_steps; step++)
+        r = make_one(p, step, &err);
+    if (r)
+        fprintf(stderr, "%s: the run itself failed: %s\n", p->sc->name, err.text);
+    return r;
 }
 
 /* ---- one state ---- */
@@ -315,7 +370,7 @@ static int run_scenario(const struct scenario *sc, const char *root)
     if (mkdir(p->dirs[0], 0755) || mkdir(p->dirs[1], 0755))
         perror(root);
     else
-        bad = run(p) || replay_all(p);
+        bad = (sc->made == SAVED ? run(p) : make(p)) || replay_all(p);
     const char *dirs[OP_LOG_TIERS] = {p->dirs[0], p->dirs[1]};
     memset(p->keep, 0, sizeof p->keep);
     op_log_build(p->log, 0, p->keep);

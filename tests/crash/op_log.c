@@ -2,8 +2,8 @@
  *
  * A record is an operation or a report.  A file is known by the record that created it, whatever
  * its name is later.  Building walks the records twice: names of each folder, then bytes of the
- * files that have a name.  Temporaries' bytes do not count in the fingerprint: no reader looks at
- * them.
+ * files that have a name.  Temporaries' bytes do not count in the fingerprint, but for an index:
+ * nobody else's are looked at.
  *
  * Lock: l->mu guards the records while the run goes on; later there is one thread. */
 #include "op_log.h"
@@ -287,6 +287,8 @@ uint64_t op_log_build(struct op_log *l, size_t n, const uint8_t *keep)
             apply_name(l, r);
     }
     qsort(l->entries, l->n_entries, sizeof *l->entries, by_name);
+    char was[MR_CKPT_MAX_NAME], stem[MR_CKPT_MAX_NAME];
+    uint32_t shard, n_shards;
     struct mr_digest digest;
     mr_digest_init(&digest);
     for (size_t k = 0; k < l->n_entries; k++) {
@@ -296,7 +298,8 @@ uint64_t op_log_build(struct op_log *l, size_t n, const uint8_t *keep)
                 apply_bytes(e, &l->records[i], keep);
         mr_digest_add(&digest, &e->tag, sizeof e->tag);
         mr_digest_add(&digest, e->name, strlen(e->name) + 1);
-        if (!mr_ckpt_temp_parse(e->name, NULL)) {
+        if (!mr_ckpt_temp_parse(e->name, was) ||
+            mr_ckpt_stem_parse(was, stem, &shard, &n_shards) == MR_STEM_INDEX) {
             mr_digest_add(&digest, &e->size, sizeof e->size);
             mr_digest_add(&digest, e->bytes, e->size);
         }
