@@ -69,6 +69,7 @@ static int turn(unsigned kinds)
 #define EINTR_TOO (1u << FAULT_EINTR)
 #define SHORT     (1u << FAULT_SHORT)
 #define FULL      (1u << FAULT_FULL)
+#define LATE      (1u << FAULT_LATE)
 
 static void *allocated(void *p)
 {
@@ -88,7 +89,7 @@ static int opened(int fd)
 
 static int file_error(void)
 {
-    errno = kind == FAULT_EINTR ? EINTR : kind == FAULT_FULL ? ENOSPC : EIO;
+    errno = kind == FAULT_EINTR || kind == FAULT_LATE ? EINTR : kind == FAULT_FULL ? ENOSPC : EIO;
     return -1;
 }
 
@@ -180,9 +181,15 @@ WRAP(int, open64, const char *path, int flags, int mode)
     return turn(FAIL | EINTR_TOO) ? file_error() : opened(__real_open64(path, flags, mode));
 }
 
+int __real_close(int fd);
+
 WRAP(int, openat64, int dir, const char *path, int flags, int mode)
 {
-    return turn(FAIL | FULL) ? file_error() : opened(__real_openat64(dir, path, flags, mode));
+    if (!turn(FAIL | EINTR_TOO | LATE | FULL))
+        return opened(__real_openat64(dir, path, flags, mode));
+    if (kind == FAULT_LATE)
+        __real_close(__real_openat64(dir, path, flags, mode));
+    return file_error();
 }
 
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
@@ -194,12 +201,12 @@ WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
 
 WRAP(int, fsync, int fd)
 {
-    return turn(FAIL | FULL) ? file_error() : __real_fsync(fd);
+    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fsync(fd);
 }
 
 WRAP(int, fallocate64, int fd, int mode, off_t at, off_t n)
 {
-    return turn(FAIL | FULL) ? file_error() : __real_fallocate64(fd, mode, at, n);
+    return turn(FAIL | EINTR_TOO | FULL) ? file_error() : __real_fallocate64(fd, mode, at, n);
 }
 
 WRAP(int, close, int fd)
@@ -256,17 +263,29 @@ WRAP(int, ftruncate64, int fd, off_t len)
 
 WRAP(int, renameat, int a, const char *from, int b, const char *to)
 {
-    return turn(FAIL | FULL) ? file_error() : __real_renameat(a, from, b, to);
+    if (!turn(FAIL | EINTR_TOO | LATE | FULL))
+        return __real_renameat(a, from, b, to);
+    if (kind == FAULT_LATE)
+        __real_renameat(a, from, b, to);
+    return file_error();
 }
 
 WRAP(int, unlinkat, int dir, const char *path, int flags)
 {
-    return turn(FAIL) ? file_error() : __real_unlinkat(dir, path, flags);
+    if (!turn(FAIL | EINTR_TOO | LATE))
+        return __real_unlinkat(dir, path, flags);
+    if (kind == FAULT_LATE)
+        __real_unlinkat(dir, path, flags);
+    return file_error();
 }
 
 WRAP(int, mkdir, const char *path, mode_t mode)
 {
-    return turn(FAIL | FULL) ? file_error() : __real_mkdir(path, mode);
+    if (!turn(FAIL | EINTR_TOO | LATE | FULL))
+        return __real_mkdir(path, mode);
+    if (kind == FAULT_LATE)
+        __real_mkdir(path, mode);
+    return file_error();
 }
 
 WRAP(int, fstatat64, int dir, const char *path, struct stat *st, int flags)

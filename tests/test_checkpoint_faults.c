@@ -149,6 +149,7 @@ static void interruptions_and_short_writes_are_continued(void **state)
 {
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_BURST, .drain_dir = ""};
     loop(*state, o, FAULT_EINTR, 0);
+    loop(*state, o, FAULT_LATE, 0);
     loop(*state, o, FAULT_SHORT, 0);
 }
 

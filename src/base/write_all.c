@@ -18,3 +18,12 @@ int mr_write_all(int fd, const void *bytes, size_t n)
     }
     return 0;
 }
+
+int mr_sync_file(int fd)
+{
+    int r;
+    do
+        r = fsync(fd) ? -errno : 0;
+    while (r == -EINTR);
+    return r;
+}

@@ -21,6 +21,7 @@
 #include "draw.h"
 #include "errtext.h"
 #include "raw_slot.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -281,9 +282,8 @@ static int sync_file(const struct mr_raw_job *job, struct mr_error *err)
 {
     if (job->sync && job->device)
         mr_device_wait_until(mr_device_reserve(job->device, MR_DEV_SYNC, NULL, 0));
-    else if (job->sync && fsync(job->fd))
-        return mr_fail(err, -errno, "%s: fsync: %s", job->name, mr_errno_text(-errno));
-    return 0;
+    int r = job->sync && !job->device ? mr_sync_file(job->fd) : 0;
+    return r ? mr_fail(err, r, "%s: fsync: %s", job->name, mr_errno_text(r)) : 0;
 }
 
 int mr_raw_io_run(struct mr_raw_io *io, const struct mr_raw_job *job, struct mr_raw_result *out,

@@ -18,6 +18,7 @@
 #include "errtext.h"
 #include "permutation.h"
 #include "whole_file.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,8 +207,10 @@ static int sync_one(struct mr_baseline_state *b, uint64_t i, struct mr_raw_resul
         mr_device_reserve_at(d, start, MR_DEV_WRITE, &where, MR_SMALL_BYTES);
         due = mr_device_reserve_at(d, start, MR_DEV_SYNC, &where, 0);
         mr_device_wait_until(due);
-    } else if (fsync(b->fd)) {
-        return fail_at(b, "fsync", -errno);
+    } else {
+        int r = mr_sync_file(b->fd);
+        if (r)
+            return fail_at(b, "fsync", r);
     }
     mr_histogram_add(&out->latency, mr_clock_ns() - start);
     out->n_ops++;

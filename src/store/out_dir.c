@@ -11,12 +11,18 @@
  * the last whole block; a file that refuses direct I/O (-EINVAL) is written through the page cache,
  * which mr_out_sync then frees of it.
  *
+ * Signals: every call that says -EINTR is made again, fsync too, for it has said nothing about the
+ * data then.  A network file system may have done what it was interrupted in: then a rename does
+ * not find the old name any more, a removal no file, mkdir a folder, and all of these count as
+ * done; a file that was made is removed and made again.
+ *
  * No state is shared but the descriptor, so there is no lock here. */
 #include "out_dir.h"
 
 #include "device.h"
 #include "errtext.h"
 #include "whole_file.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,15 +91,6 @@ static int open_existing(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-static int fsync_fd(int fd)
-{
-    int r;
-    do
-        r = fsync(fd) ? -errno : 0;
-    while (r == -EINTR);
-    return r;
-}
-
 /* The folder that `path` stands in, made durable: a new folder is no good if a power cut takes it.
  */
 static int sync_parent(const char *path)
@@ -110,9 +107,17 @@ static int sync_parent(const char *path)
     int fd = open_existing(parent);
     if (fd < 0)
         return fd;
-    int r = fsync_fd(fd);
+    int r = mr_sync_file(fd);
     close(fd);
     return r;
+}
+
+static int make_folder(const char *path)
+{
+    int r, interrupted = 0;
+    while ((r = mkdir(path, 0777) ? -errno : 0) == -EINTR)
+        interrupted = 1;
+    return interrupted && r == -EEXIST ? 0 : r;
 }
 
 static int make_folders(const char *path)
@@ -126,13 +131,11 @@ static int make_folders(const char *path)
         p += strcspn(p, "/");
         char was = *p;
         *p = 0;
-        if (mkdir(part, 0777) == 0) {
-            int r = sync_parent(part);
-            if (r)
-                return r;
-        } else if (errno != EEXIST) {
-            return -errno;
-        }
+        int r = make_folder(part);
+        if (!r)
+            r = sync_parent(part);
+        if (r && r != -EEXIST)
+            return r;
         *p = was;
     }
     return 0;
@@ -147,6 +150,15 @@ static int open_folder(const char *path)
     return r ? r : open_existing(path);
 }
 
+static int lock(int fd)
+{
+    int r;
+    do
+        r = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+    while (r == -EINTR);
+    return r;
+}
+
 int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_out_dir **out,
                     struct mr_error *err)
 {
@@ -159,7 +171,7 @@ int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_
     d->hook = opts ? opts->hook : NULL;
     d->fd = open_folder(path);
     int r = d->fd < 0 ? mr_fail(err, d->fd, "%s: %s", path, mr_errno_text(d->fd)) : 0;
-    if (!r && flock(d->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    if (!r && lock(d->fd) == -EWOULDBLOCK)
         r = mr_fail(err, -EBUSY,
                     "%s: another run writes checkpoints here; wait for it or take another folder",
                     path);
@@ -188,17 +200,23 @@ const char *mr_out_dir_path(const struct mr_out_dir *d)
 /* O_DIRECT where the file system opens with it. */
 static int open_new(struct mr_out_dir *d, const char *name, int *direct)
 {
-    int fd;
-    do {
-        fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (*direct ? O_DIRECT : 0),
-                    0666);
-        if (fd < 0 && errno == EINVAL && *direct) {
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    for (int interrupted = 0;;) {
+        int fd = openat(d->fd, name, flags | (*direct ? O_DIRECT : 0), 0666);
+        if (fd >= 0)
+            return fd;
+        if (errno == EINTR) {
+            interrupted = 1;
+        } else if (errno == EINVAL && *direct) {
             unlinkat(d->fd, name, 0); /* some make it before they refuse */
             *direct = 0;
-            errno = EINTR;
+        } else if (errno == EEXIST && interrupted) {
+            unlinkat(d->fd, name, 0);
+            interrupted = 0;
+        } else {
+            return -errno;
         }
-    } while (fd < 0 && errno == EINTR);
-    return fd < 0 ? -errno : fd;
+    }
 }
 
 static int allocate(struct mr_out_file *f, uint64_t len)
@@ -304,7 +322,7 @@ static int sync_fd(struct mr_out_dir *d, int fd, struct mr_out_op *op)
 {
     uint64_t deadline;
     int r = begin(d, op, NULL, &deadline);
-    return r ? r : end(d, op, deadline, fsync_fd(fd));
+    return r ? r : end(d, op, deadline, mr_sync_file(fd));
 }
 
 int mr_out_sync(struct mr_out_file *f)
@@ -343,7 +361,14 @@ int mr_out_rename(struct mr_out_dir *d, const char *name, const char *to)
     struct mr_out_op op = {.kind = MR_OUT_RENAME, .name = name, .to = to};
     uint64_t deadline;
     int r = begin(d, &op, NULL, &deadline);
-    return r ? r : end(d, &op, deadline, renameat(d->fd, name, d->fd, to) ? -errno : 0);
+    if (r)
+        return r;
+    int interrupted = 0;
+    while ((r = renameat(d->fd, name, d->fd, to) ? -errno : 0) == -EINTR)
+        interrupted = 1;
+    if (interrupted && r == -ENOENT)
+        r = 0;
+    return end(d, &op, deadline, r);
 }
 
 int mr_out_unlink(struct mr_out_dir *d, const char *name)
@@ -353,7 +378,9 @@ int mr_out_unlink(struct mr_out_dir *d, const char *name)
     int r = begin(d, &op, NULL, &deadline);
     if (r)
         return r;
-    r = unlinkat(d->fd, name, 0) ? -errno : 0;
+    do
+        r = unlinkat(d->fd, name, 0) ? -errno : 0;
+    while (r == -EINTR);
     end(d, &op, deadline, r);
     return r == -ENOENT ? 0 : r;
 }

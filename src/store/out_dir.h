@@ -5,8 +5,8 @@
  * Names are relative to the folder and hold no '/'.
  *
  * Lifetime: open -> operations -> close.  Any thread, any number at once.
- * Errors:   0 or -errno; -EINTR is retried, short writes are continued.  Nothing else is: an
- *           operation that failed has failed. */
+ * Errors:   0 or -errno; -EINTR is retried by every operation, short writes are continued.  Nothing
+ *           else is: an operation that failed has failed. */
 #ifndef MR_OUT_DIR_H
 #define MR_OUT_DIR_H
 
