@@ -158,10 +158,12 @@ class OnTerminal:
         finally:
             os.close(slave)
 
-    def read_until(self, text_wanted=None):
-        """Read until a text has appeared, or until the program has closed the terminal."""
-        end = time.monotonic() + TIMEOUT_S
-        while text_wanted is None or text_wanted not in self.seen:
+    def read_until(self, wanted=None, seconds=TIMEOUT_S):
+        """Read until a text has appeared, or what is there satisfies a function, or, without
+        either, until the program has closed the terminal."""
+        end = time.monotonic() + seconds
+        while not (wanted is not None and
+                   (wanted(self.seen) if callable(wanted) else wanted in self.seen)):
             if not select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
                 raise AssertionError(f"nothing more after {self.seen[-200:]!r}")
             try:
@@ -169,9 +171,9 @@ class OnTerminal:
             except OSError:  # EIO: the other side is closed
                 data = b""
             if not data:
-                if text_wanted is None:
+                if wanted is None:
                     return
-                raise AssertionError(f"ended without {text_wanted!r}: {self.seen[-200:]!r}")
+                raise AssertionError(f"ended without {wanted!r}: {self.seen[-200:]!r}")
             self.seen += data
 
     def finish(self):
