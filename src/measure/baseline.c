@@ -201,10 +201,12 @@ static int measure(struct mr_baseline_state *b, enum mr_pattern p, struct mr_bas
                                      .write_mb_per_s = -1,
                                      .created_per_s = -1};
     int code = s && rates ? 0 : mr_fail(b->err, -ENOMEM, "no memory");
-    t.mb = rates;
-    t.ops = rates + n;
-    t.written_mb = rates + 2 * (size_t)n;
-    t.written_ops = rates + 3 * (size_t)n;
+    if (!code) {
+        t.mb = rates;
+        t.ops = rates + n;
+        t.written_mb = rates + 2 * (size_t)n;
+        t.written_ops = rates + 3 * (size_t)n;
+    }
     for (unsigned i = 0; !code && i < n; i++) {
         code = run_once(b, p, i, s);
         if (!code && i >= first)
