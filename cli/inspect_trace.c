@@ -6,11 +6,14 @@
 #include "trace_summary.h"
 
 #include <errno.h>
+#include <math.h>
 
 #define PHASES_TO_SHOW    20 /* of each trace */
 #define PHASES_TO_COMPARE 6
 #define STEPS_TO_SHOW     5
 #define MARKS_TO_SHOW     12
+/* Clocks are slewed by up to 0.5 ms a second and asked a microsecond apart. */
+#define STEP_WORTH_TELLING_NS 1e8
 
 static double ms(uint64_t ns)
 {
@@ -51,11 +54,15 @@ static void print_head(const struct mr_trace_summary *s, char **path)
         printf("\n");
         warn(log, path[i]);
     }
-    if (s->n_logs == 2 && s->clock[0] == 'w')
-        printf("joined on the wall clock\n");
+    if (s->n_logs == 2 && s->clock[0] != 's')
+        printf("joined on the %s\n", s->clock);
     else if (s->n_logs == 2)
         printf("joined by an assumption: one of them does not say when it was recorded, so both "
                "begin together here\n");
+    if (fabs((double)s->step_ns) >= STEP_WORTH_TELLING_NS)
+        printf("between their starts the system's time was set by %+.3f s: that does not matter "
+               "here\n",
+               (double)s->step_ns / 1e9);
     printf("%.3f s from the first to the last event", (double)(s->end_ns - s->begin_ns) / 1e9);
     if (s->after_end_ns >= 0)
         printf(", %.3f s of it after the end of the last run", (double)s->after_end_ns / 1e9);

@@ -46,10 +46,16 @@ static void check_summary(const struct mr_trace_log *const *log, unsigned n)
     mr_trace_summary_free(s);
 }
 
+/* Of a boot that the corpus names too. */
+static const char other[] =
+    "{\"baseTimeNanoseconds\":1700000000000000000,\"otherData\":{\"monotonic_clock\":\"boot 1\","
+    "\"monotonic_start_ns\":\"5000000\"},\"traceEvents\":["
+    "{\"ph\":\"X\",\"name\":\"Train\",\"ts\":100,\"dur\":50}]}";
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mr_error err = {0};
-    struct mr_trace_log *log = NULL;
+    struct mr_trace_log *log = NULL, *second = NULL;
     char *text = malloc(size ? size : 1); /* of its own, so that a sanitizer sees the end */
     if (!text)
         return 0;
@@ -61,7 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_log(log);
         check_summary(both, 1);
         check_summary(both, 2);
+        REQUIRE(!mr_trace_log_parse(other, sizeof other - 1, "other", &second, NULL));
+        both[1] = second;
+        check_summary(both, 2);
     }
+    mr_trace_log_free(second);
     mr_trace_log_free(log);
     free(text);
     return 0;

@@ -115,6 +115,21 @@ class WhatItReports(Baseline):
         self.assertIn("could not be dropped", r["seq"]["warning"])
 
 
+    @needs("unshare", "mount")
+    @unittest.skipUnless(is_root(), "mounting needs root")
+    def test_root_of_a_container_may_not_drop_caches_either(self):
+        # As in a container: root, but /proc/sys is read-only.
+        prefix = ["unshare", "--mount", "sh", "-c",
+                  'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && '
+                  'exec "$@"', "sh"]
+        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no mounts of its own here")
+        r = self.measure(*TINY, "--drop-caches", prefix=prefix)
+        for name in PATTERNS[:-1]:
+            self.assertEqual(r[name]["cold"], "unproven")
+        self.assertIn("could not be dropped", r["seq"]["warning"])
+
+
 class WhatItRefuses(Baseline):
     def test_wrong_folders(self):
         self.assertIn("No such file", self.refused(self.dir / "none", *TINY))

@@ -562,9 +562,71 @@ static void a_wait_ends_no_sooner_than_its_deadline(void **state)
         mr_device_wait_until(due);
         assert_true(mr_clock_ns() >= due);
     }
-    assert_int_equal(mr_device_late_ns(1000, 900), 0);
-    assert_int_equal(mr_device_late_ns(1000, 1300), 300);
-    assert_int_equal(mr_device_late_ns(1000, 5 * MS), 500000);
+}
+
+static void only_delays_that_the_host_caused_are_carried_on(void **state)
+{
+    (void)state;
+    /* The bytes were there: whatever came later is a late timer, within bounds. */
+    assert_int_equal(mr_device_late_ns(1000, 500, 900, 0, MS), 0);
+    assert_int_equal(mr_device_late_ns(1000, 500, 1300, 0, MS), 300);
+    assert_int_equal(mr_device_late_ns(1000, 999, 1300, 200, MS), 300);
+    assert_int_equal(mr_device_late_ns(1000, 500, 5 * MS, 0, MS), MS);
+    /* They were not: the storage is slow, and only what was carried here goes on. */
+    assert_int_equal(mr_device_late_ns(1000, 1200, 1300, 0, MS), 0);
+    assert_int_equal(mr_device_late_ns(1000, 1200, 1300, 100, MS), 100);
+    assert_int_equal(mr_device_late_ns(1000, 1200, 1300, 400, MS), 300);
+    assert_int_equal(mr_device_late_ns(1000, 1200, 1300, 400, 50), 50);
+}
+
+/* Readers as the engines have them, on a host whose reads take real_ns[] and whose timers are late
+ * by late_ns[], both repeated.  Checks the limit from the start, and over every stretch of 64
+ * reads; returns the share of it that was reached. */
+static double read_with_late_timers(unsigned n_readers, const uint64_t real_ns[4],
+                                    const uint64_t late_ns[4])
+{
+    enum { STRETCH = 64, BYTES = 112000 };
+    struct mr_device_profile p = plain();
+    p.read_bytes_per_s = 1000000000; /* a nanosecond a byte */
+    struct mr_device *d = make(&p);
+    uint64_t now[64], late[64] = {0}, delivered = 0, last = T0, before[STRETCH] = {0};
+    for (unsigned i = 0; i < n_readers; i++)
+        now[i] = T0;
+    for (unsigned n = 0; n < 10000; n++) {
+        unsigned r = 0;
+        for (unsigned i = 1; i < n_readers; i++)
+            r = now[i] < now[r] ? i : r;
+        uint64_t due = mr_device_reserve_file(d, now[r] - late[r], NULL, BYTES);
+        uint64_t ready = now[r] + real_ns[n % 4];
+        now[r] = ready < due ? due + late_ns[n % 4] : ready;
+        late[r] = mr_device_late_ns(due, ready, now[r], late[r], MR_DEVICE_LATE_NS);
+        assert_true(now[r] >= due);
+        delivered += BYTES;
+        last = now[r] > last ? now[r] : last;
+        assert_true(last >= T0 + delivered);
+        if (n >= STRETCH && n_readers == 1)
+            assert_true(last - before[n % STRETCH] + MR_DEVICE_LATE_NS >= STRETCH * BYTES);
+        before[n % STRETCH] = last;
+    }
+    mr_device_close(d);
+    return (double)delivered / (double)(last - T0);
+}
+
+static void late_timers_do_not_make_a_device_slower(void **state)
+{
+    static const uint64_t quick[] = {30000, 30000, 40000, 30000},
+                          slow[] = {130000, 130000, 130000, 130000};
+    static const uint64_t punctual[] = {0, 0, 0, 0}, by_the_slack[] = {5000, 60000, 90000, 50000},
+                          by_a_slice[] = {0, 4000000, 0, 0};
+    static const unsigned n_readers[] = {1, 8, 64};
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(read_with_late_timers(n_readers[i], quick, punctual) > 0.999);
+        assert_true(read_with_late_timers(n_readers[i], quick, by_the_slack) > 0.99);
+        assert_true(read_with_late_timers(n_readers[i], quick, by_a_slice) > 0.98);
+    }
+    /* Storage that really is slower stays what it is. */
+    assert_true(read_with_late_timers(1, slow, by_the_slack) < 112.0 / 129);
 }
 
 static void *wait_for_ever(void *stop)
@@ -613,6 +675,8 @@ int main(void)
         cmocka_unit_test(a_profile_out_of_range_is_refused),
         WITH_TEMPDIR(a_place_is_found_for_a_file_whatever_its_file_system_tells),
         cmocka_unit_test(a_wait_ends_no_sooner_than_its_deadline),
+        cmocka_unit_test(only_delays_that_the_host_caused_are_carried_on),
+        cmocka_unit_test(late_timers_do_not_make_a_device_slower),
         cmocka_unit_test(a_wait_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,53 @@ static void two_traces_are_joined_on_the_wall_clock(void **state)
     mr_trace_log_free(b);
 }
 
+#define OF_CLOCK(wall, monotonic, clock)                                                           \
+    "{\"baseTimeNanoseconds\":" wall ",\"otherData\":{\"writer\":\"x\",\"more\":[1],"              \
+    "\"monotonic_start_ns\":\"" monotonic "\",\"monotonic_clock\":\"" clock                        \
+    "\"},\"traceEvents\":[{\"ph\":\"X\",\"name\":\"Read\",\"ts\":100,\"dur\":50}]}"
+
+/* The second began 80 us after the first; meanwhile the system's time was set by `step_ns`. */
+static void check_join(const char *first, const char *second, const char *clock, int64_t step_ns,
+                       int64_t all_ns)
+{
+    struct mr_trace_log *a = parse(first), *b = parse(second);
+    struct mr_trace_summary *s = sum_up(a, b);
+    assert_string_equal(s->clock, clock);
+    assert_true(s->step_ns == step_ns);
+    assert_true(s->end_ns - s->begin_ns == all_ns);
+    struct mr_json *o = mr_trace_summary_json(s);
+    const struct mr_json *told = mr_json_at(o, "clock_step_s");
+    if (clock[0] == 'm')
+        assert_true(mr_json_number(told) == (double)step_ns / 1e9);
+    mr_json_free(o);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(a);
+    mr_trace_log_free(b);
+}
+
+static void traces_of_one_boot_are_joined_on_the_clock_that_nobody_can_set(void **state)
+{
+    (void)state;
+    const char *first = OF_CLOCK("1700000000000000000", "5000000", "boot 1");
+    check_join(first, OF_CLOCK("1700000000000080000", "5080000", "boot 1"), "monotonic clock", 0,
+               130000);
+    check_join(first, OF_CLOCK("1700003600000080000", "5080000", "boot 1"), "monotonic clock",
+               3600000000000, 130000);
+    check_join(first, OF_CLOCK("1699996400000080000", "5080000", "boot 1"), "monotonic clock",
+               -3600000000000, 130000);
+}
+
+static void traces_of_two_machines_are_joined_on_the_wall_clock(void **state)
+{
+    (void)state;
+    const char *first = OF_CLOCK("1700000000000000000", "5000000", "boot 1");
+    check_join(first, OF_CLOCK("1700000000000080000", "77", "boot 2"), "wall clock", 0, 130000);
+    check_join(first, OF_CLOCK("1700000000000080000", "77", ""), "wall clock", 0, 130000);
+    check_join(first, OF_CLOCK("1700000000000080000", "later", "boot 1"), "wall clock", 0, 130000);
+    check_join(first, OF_CLOCK("1700000000000080000", "-9223372036854775807", "boot 1"),
+               "wall clock", 0, 130000);
+}
+
 static void without_a_wall_clock_starts_are_aligned(void **state)
 {
     (void)state;
@@ -214,6 +261,8 @@ int main(void)
         cmocka_unit_test(phases_steps_and_marks_of_a_small_trace),
         cmocka_unit_test(a_summary_as_json_has_its_fields),
         cmocka_unit_test(two_traces_are_joined_on_the_wall_clock),
+        cmocka_unit_test(traces_of_one_boot_are_joined_on_the_clock_that_nobody_can_set),
+        cmocka_unit_test(traces_of_two_machines_are_joined_on_the_wall_clock),
         cmocka_unit_test(without_a_wall_clock_starts_are_aligned),
         cmocka_unit_test(an_empty_trace_has_an_empty_summary),
         cmocka_unit_test(steps_match_a_count_of_every_moment),

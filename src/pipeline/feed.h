@@ -17,6 +17,7 @@
 
 #include "batch_pool.h"
 #include "decode_map.h"
+#include "device.h"
 #include "histogram.h"
 #include "order.h"
 
@@ -96,6 +97,12 @@ void mr_feed_break(struct mr_pipeline *p, int code);
  * when there are none. */
 int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);
 const char *mr_feed_map_error(const struct mr_worker *w);
+
+/* How much of a late wait for an emulated device the next read may be spared. */
+static inline uint64_t mr_feed_most_late(const struct mr_pipeline *p)
+{
+    return p->pool->whole_files ? MR_DEVICE_LATE_NS : MR_DEVICE_LATE_BUSY_NS;
+}
 
 /* An engine. */
 struct mr_engine_ops {

@@ -70,14 +70,16 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine;
     struct mr_device_place place;
-    *start_ns -= r->late_ns;
+    uint64_t before = r->late_ns;
+    *start_ns -= before;
     mr_device_place_fd(p->o.storage, fd, 0, &place);
     uint64_t due = mr_device_reserve_file(p->o.storage, *start_ns, &place, len);
     int code = mr_whole_file_fill(fd, p->o.direct, data, len);
     r->late_ns = 0;
-    if (!code && due > mr_clock_ns()) {
+    if (!code) {
+        uint64_t ready = mr_clock_ns();
         mr_device_wait_unless(due, &p->stopping); /* if it stops, nobody will look at the sample */
-        r->late_ns = mr_device_late_ns(due, mr_clock_ns());
+        r->late_ns = mr_device_late_ns(due, ready, mr_clock_ns(), before, mr_feed_most_late(p));
     }
     return code;
 }

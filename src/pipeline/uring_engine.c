@@ -274,7 +274,8 @@ static void deliver_due(struct mr_worker *w)
             return;
         struct flight *f = let_go(r);
         now = mr_clock_ns();
-        f->late_ns = due > f->op.done_ns ? mr_device_late_ns(due, now) : 0;
+        f->late_ns = mr_device_late_ns(due, f->op.done_ns, now, f->asked_ns - f->start_ns,
+                                       mr_feed_most_late(w->p));
         deliver(w, f, now - f->late_ns);
         /* Take new work before the next one is mapped, and see what has arrived. */
         if (refill(w) < 0 || r->n_under_way)

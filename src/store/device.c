@@ -51,12 +51,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NEAR_BYTES   ((uint64_t)1 << 20)
-#define NEXT_BYTES   ((uint64_t)128 << 10) /* or one inode */
-#define NEAR_INODES  8                     /* as many files of about 112 KB are 1 MiB */
-#define MOST_LATE_NS 500000
-#define HUGE_BYTES   ((uint64_t)1 << 60)
-#define FOREVER      INT64_MAX /* ns: later than anything */
+#define NEAR_BYTES  ((uint64_t)1 << 20)
+#define NEXT_BYTES  ((uint64_t)128 << 10) /* or one inode */
+#define NEAR_INODES 8                     /* as many files of about 112 KB are 1 MiB */
+#define HUGE_BYTES  ((uint64_t)1 << 60)
+#define FOREVER     INT64_MAX /* ns: later than anything */
 
 /* Where an operation ended on its target. */
 struct spot {
@@ -410,8 +409,10 @@ void mr_device_wait_until(uint64_t deadline_ns)
     mr_device_wait_unless(deadline_ns, NULL);
 }
 
-uint64_t mr_device_late_ns(uint64_t deadline_ns, uint64_t now_ns)
+uint64_t mr_device_late_ns(uint64_t deadline_ns, uint64_t ready_ns, uint64_t now_ns,
+                           uint64_t before_ns, uint64_t most_ns)
 {
     uint64_t late = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
-    return late < MOST_LATE_NS ? late : MOST_LATE_NS;
+    uint64_t most = ready_ns < deadline_ns || before_ns > most_ns ? most_ns : before_ns;
+    return late < most ? late : most;
 }

@@ -67,10 +67,20 @@ void mr_device_wait_until(uint64_t deadline_ns);
 /* The same, but -ECANCELED within a fraction of a second after *stop became nonzero. */
 int mr_device_wait_unless(uint64_t deadline_ns, const atomic_int *stop);
 
-/* By how much a wait that ended at `now_ns` was late, up to half a millisecond.  The host is to
- * blame for it, not the device: who starts an operation next may let it arrive that much earlier
- * (reserve_at), so that late timers do not add up.  It is still not before the deadline, so the
- * limits hold. */
-uint64_t mr_device_late_ns(uint64_t deadline_ns, uint64_t now_ns);
+/* An operation was due, its bytes were really there at `ready_ns`, and its reader goes on at
+ * `now_ns`.  How much of the delay is the host's fault and not the device's, up to `most_ns`: all
+ * of it if the bytes were there in time, for then a timer was late; else what is left of the delay
+ * with which the operation began (`before_ns`).  The reader's next operation may arrive that much
+ * earlier (reserve_at), so that late timers do not add up.  It is still not before the deadline, so
+ * the limit holds from the first operation on, and in any stretch of time it is exceeded by no more
+ * than what the device delivers in `most_ns`. */
+uint64_t mr_device_late_ns(uint64_t deadline_ns, uint64_t ready_ns, uint64_t now_ns,
+                           uint64_t before_ns, uint64_t most_ns);
+/* For readers that do nothing but read: longer than a scheduler's slice, which is what they wait
+ * for when something else has the processor. */
+#define MR_DEVICE_LATE_NS 5000000
+/* For those that compute as well: then they wait for each other's processor, on a real device too,
+ * and only the timers are to blame. */
+#define MR_DEVICE_LATE_BUSY_NS 500000
 
 #endif

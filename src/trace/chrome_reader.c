@@ -28,8 +28,8 @@
 struct reader {
     struct mr_trace_log *log;
     struct mr_json_scan scan;
-    int64_t base_ns;
-    int has_base, has_list;
+    int64_t base_ns, monotonic_ns; /* of ts 0 */
+    int has_base, has_monotonic, has_list;
     char text[MAX_TEXT]; /* of the value that was read last */
     size_t len;
 };
@@ -224,18 +224,29 @@ static int read_list(struct reader *r)
     return more ? more : 1;
 }
 
-/* {"otherData": {"writer": "millrace 0.1.0"}} */
+static void note_other(struct reader *r, const char *key)
+{
+    if (!strcmp(key, "writer"))
+        snprintf(r->log->writer, sizeof r->log->writer, "%.60s", r->text);
+    else if (!strcmp(key, "monotonic_clock") && r->len < sizeof r->log->clock)
+        memcpy(r->log->clock, r->text, r->len + 1);
+    else if (!strcmp(key, "monotonic_start_ns"))
+        r->has_monotonic = !mr_decimal(r->text, r->len, 0, &r->monotonic_ns);
+}
+
+/* {"otherData": {"writer": "millrace 0.1.0", "monotonic_start_ns": "123", ...}} */
 static int read_other(struct reader *r)
 {
     char key[32];
     int more = mr_scan_enter(&r->scan, '{');
     while (more == 1 && (more = mr_scan_key(&r->scan, key, sizeof key)) == 1) {
-        if (strcmp(key, "writer") || !is_text_next(r)) {
+        if (!is_text_next(r)) {
             more = mr_scan_skip(&r->scan);
             continue;
         }
         more = next_text(r);
-        snprintf(r->log->writer, sizeof r->log->writer, "%.60s", r->text);
+        if (more == 1)
+            note_other(r, key);
     }
     return more ? more : 1;
 }
@@ -272,6 +283,9 @@ static void finish(struct reader *r)
         largest = log->event[i].begin_ns > largest ? log->event[i].begin_ns : largest;
     log->has_wall = largest >= SINCE_1970 || r->has_base;
     int64_t base = largest < SINCE_1970 && r->has_base ? r->base_ns : 0;
+    if (!r->has_monotonic || largest >= SINCE_1970 ||
+        __builtin_sub_overflow(base, r->monotonic_ns, &log->ahead_ns))
+        log->clock[0] = 0;
     for (size_t i = 0; i < log->n; i++) {
         struct mr_log_event e = log->event[i];
         if (e.end_ns == INT64_MIN)

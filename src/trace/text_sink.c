@@ -83,9 +83,26 @@ static void put(struct mr_text_sink *s, const char *p, size_t n)
     s->len += n;
 }
 
-void mr_sink_text(struct mr_text_sink *s, const char *text)
+void mr_sink_bytes(struct mr_text_sink *s, const char *p, size_t n)
 {
-    put(s, text, strlen(text));
+    put(s, p, n);
+}
+
+/* Numbers are most of an event, so two digits a division. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
+
+/* Written backwards, so that it ends before `p`; where it begins. */
+static char *whole_number(char *p, uint64_t v)
+{
+    for (; v >= 100; v /= 100)
+        memcpy(p -= 2, &pairs[v % 100 * 2], 2);
+    if (v >= 10)
+        return memcpy(p - 2, &pairs[v * 2], 2);
+    *--p = (char)('0' + v);
+    return p;
 }
 
 void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits)
@@ -95,15 +112,14 @@ void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits)
         *--p = (char)('0' + v % 10);
     if (digits)
         *--p = '.';
-    do
-        *--p = (char)('0' + v % 10);
-    while (v /= 10);
+    p = whole_number(p, v);
     put(s, p, (size_t)(text + sizeof text - p));
 }
 
 void mr_sink_u64(struct mr_text_sink *s, uint64_t v)
 {
-    mr_sink_decimal(s, v, 0);
+    char text[20], *p = whole_number(text + sizeof text, v);
+    put(s, p, (size_t)(text + sizeof text - p));
 }
 
 void mr_sink_real(struct mr_text_sink *s, double v)
@@ -129,20 +145,30 @@ static size_t sequence(const unsigned char *p)
     return n;
 }
 
+/* Bytes from p on that stand for themselves in JSON. */
+static size_t plain(const unsigned char *p)
+{
+    size_t n = 0;
+    while (p[n] >= 0x20 && p[n] < 0x80 && p[n] != '"' && p[n] != '\\')
+        n++;
+    return n;
+}
+
 void mr_sink_json_string(struct mr_text_sink *s, const char *text)
 {
     put(s, "\"", 1);
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
         char escape[8];
-        size_t n = 1;
-        if (*p == '"' || *p == '\\') {
+        size_t n = plain(p);
+        if (n) {
+            put(s, (const char *)p, n);
+        } else if (*p == '"' || *p == '\\') {
             put(s, "\\", 1);
-            put(s, (const char *)p, 1);
+            put(s, (const char *)p, n = 1);
         } else if (*p < 0x20) {
             snprintf(escape, sizeof escape, "\\u%04x", *p);
             put(s, escape, 6);
-        } else if (*p < 0x80) {
-            put(s, (const char *)p, 1);
+            n = 1;
         } else if ((n = sequence(p))) {
             put(s, (const char *)p, n);
         } else {

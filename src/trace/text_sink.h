@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct mr_text_sink {
     int fd;
@@ -23,7 +24,11 @@ int mr_text_sink_init(struct mr_text_sink *s, int fd);
 /* Flush and close; the first error. */
 int mr_text_sink_close(struct mr_text_sink *s);
 
-void mr_sink_text(struct mr_text_sink *s, const char *text);
+void mr_sink_bytes(struct mr_text_sink *s, const char *p, size_t n);
+static inline void mr_sink_text(struct mr_text_sink *s, const char *text)
+{
+    mr_sink_bytes(s, text, strlen(text)); /* a constant, mostly */
+}
 void mr_sink_u64(struct mr_text_sink *s, uint64_t v);
 /* v / 10^digits, exact: 1234567, 3 -> "1234.567". */
 void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits);

@@ -8,6 +8,7 @@
 #include <millrace/api.h>
 
 #include "span_ring.h"
+#include "trace_writer.h"
 
 #include <limits.h>
 
@@ -35,15 +36,17 @@ struct mr_trace_log {
     size_t n, cap;
     struct mr_log_thread *thread;
     uint32_t n_threads, cap_threads;
-    char writer[64];       /* "millrace 0.1.0", or "" */
-    const char *format;    /* "Chrome" or "TimeLogger" */
-    int has_wall;          /* times are nanoseconds since 1970 */
-    uint64_t dropped;      /* events that the writer said it dropped */
-    uint64_t n_unfinished; /* begun and never ended */
-    uint64_t n_other;      /* of kinds that are not looked at: flows, asynchronous spans, ... */
-    uint64_t n_bad;        /* without a time, an end without a beginning, ... */
-    int cut;               /* the file just ends; */
-    uint64_t damaged_at;   /* or not 0: it makes no sense from this byte on */
+    char writer[64];           /* "millrace 0.1.0", or "" */
+    const char *format;        /* "Chrome" or "TimeLogger" */
+    int has_wall;              /* times are nanoseconds since 1970 */
+    char clock[MR_CLOCK_NAME]; /* the monotonic clock of the writer's machine, or "": not told; */
+    int64_t ahead_ns;          /* then by how much the times here are ahead of it */
+    uint64_t dropped;          /* events that the writer said it dropped */
+    uint64_t n_unfinished;     /* begun and never ended */
+    uint64_t n_other;          /* of kinds that are not looked at: flows, asynchronous spans, ... */
+    uint64_t n_bad;            /* without a time, an end without a beginning, ... */
+    int cut;                   /* the file just ends; */
+    uint64_t damaged_at;       /* or not 0: it makes no sense from this byte on */
 
     /* Strings, one after the other, each ended by a 0. */
     char *text;

@@ -99,16 +99,35 @@ static void extent(const struct mr_trace_log *log, int64_t *begin, int64_t *end)
         *begin = *end = 0;
 }
 
+static int64_t less(int64_t a, int64_t b)
+{
+    return b == INT64_MIN ? add(add(a, INT64_MAX), 1) : add(a, -b);
+}
+
+/* Put trace 1 on the clock of trace 0, which is called so.  Both may be far from the truth; what
+ * counts is that they agree: on the monotonic clock if it is the same one, for nobody can set it.
+ */
+static const char *join(struct mr_trace_summary *s, const int64_t begin[2])
+{
+    const struct mr_trace_log *a = s->log[0], *b = s->log[1];
+    if (a->clock[0] && !strcmp(a->clock, b->clock)) {
+        s->shift_ns[1] = less(a->ahead_ns, b->ahead_ns);
+        s->step_ns = less(b->ahead_ns, a->ahead_ns);
+        return "monotonic clock";
+    }
+    if (a->has_wall && b->has_wall)
+        return "wall clock";
+    s->shift_ns[1] = less(begin[0], begin[1]);
+    return "starts aligned";
+}
+
 static void set_clock(struct mr_trace_summary *s)
 {
     int64_t begin[2] = {0}, end[2] = {0};
     for (unsigned i = 0; i < s->n_logs; i++)
         extent(s->log[i], &begin[i], &end[i]);
     if (s->n_logs == 2) {
-        int known = s->log[0]->has_wall && s->log[1]->has_wall;
-        s->clock = known ? "wall clock" : "starts aligned";
-        if (!known)
-            s->shift_ns[1] = add(begin[0], begin[1] == INT64_MIN ? INT64_MAX : -begin[1]);
+        s->clock = join(s, begin);
     }
     s->begin_ns = begin[0];
     s->end_ns = end[0];

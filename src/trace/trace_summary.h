@@ -47,7 +47,9 @@ struct mr_trace_summary {
     unsigned n_logs;
     int64_t begin_ns, end_ns; /* of everything, on the common clock */
     int64_t shift_ns[2];      /* added to a trace's times */
-    const char *clock;        /* two traces: "wall clock", or "starts aligned" when one has none */
+    const char *clock; /* two traces: "monotonic clock" when both are of one machine and boot, else
+                        * "wall clock", or "starts aligned" when one has none */
+    int64_t step_ns;   /* on the monotonic clock: by how much the wall clock was set in between */
 
     struct mr_phase_summary *phase; /* [n_phases] longest union first, trace 0 before 1 */
     size_t n_phases;

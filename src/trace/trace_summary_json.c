@@ -135,6 +135,9 @@ struct mr_json *mr_trace_summary_json(const struct mr_trace_summary *s)
     mr_json_set(o, "kind", mr_json_string("trace"));
     mr_json_set(o, "traces", traces);
     mr_json_set(o, "clock", mr_json_string(s->clock));
+    mr_json_set(o, "clock_step_s",
+                s->n_logs == 2 && s->clock[0] == 'm' ? mr_json_real((double)s->step_ns / 1e9)
+                                                     : mr_json_null());
     mr_json_set(o, "seconds", seconds((uint64_t)s->end_ns - (uint64_t)s->begin_ns));
     mr_json_set(o, "phases", phases);
     mr_json_set(o, "overlap", overlap_json(s));

@@ -7,12 +7,15 @@
 #include "span_ring.h"
 #include "text_sink.h"
 
+#define MR_CLOCK_NAME 96
+
 /* What is the same for the whole file. */
 struct mr_trace_head {
     uint64_t start_ns; /* CLOCK_MONOTONIC when the trace began, */
     uint64_t wall_ns;  /* and what the wall clock said then, since 1970 */
     unsigned pid, rank;
     char program[32];
+    char clock[MR_CLOCK_NAME]; /* which monotonic clock: of this boot and time namespace; "" */
 };
 
 /* The thread that an event comes from. */
