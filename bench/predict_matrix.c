@@ -1,6 +1,6 @@
 /* predict_matrix.c - does the study's advice gain what it predicts?
  *
- *     predict_matrix DIR [ROW]
+ *     predict_matrix DIR [ROW]     one row alone, with what its prediction rests on
  *
  * Each row imposes a bottleneck on a pipeline, as verdict_matrix does: the storage, the reads under
  * way, the CPU, the passing on, or nothing.  The differential runs of the study's verdict take it
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define WITHIN 0.10
-#define BOX_S  0.35
+#define BOX_S  0.45
 #define RUNS   3
 
 static const struct row {
@@ -93,9 +93,21 @@ static const struct row {
 
 #define N_ROWS (sizeof rows / sizeof *rows)
 
+/* What the prediction rests on. */
+static void print_findings(const struct mr_findings *f)
+{
+    printf(
+        "\nimages/s: hand-over %.0f, one sample decoded %.0f, warm %.0f, cold %.1f; CPU time of an "
+        "image %.3f ms, %.3f of it for reading\nreads at once: files/s",
+        f->hand_over, f->one_decoded, f->warm, f->cold, 1e3 * f->image_cpu_s, 1e3 * f->read_cpu_s);
+    for (unsigned i = 0; i < f->curve.n; i++)
+        printf("%s %.0f: %.1f", i ? "," : "", f->curve.depth[i], f->curve.per_s[i]);
+    printf("\n");
+}
+
 /* 1 when the prediction was right. */
 static int prove_row(const struct row *row, const struct imposed_photos *photos,
-                     struct mr_device *tier)
+                     struct mr_device *tier, int in_detail)
 {
     struct mr_decoder_opts decode = {.width = row->side, .height = row->side};
     struct mr_advice_opts o = {.data = row->large ? photos->large : photos->small,
@@ -120,6 +132,8 @@ static int prove_row(const struct row *row, const struct imposed_photos *photos,
     printf("| %s | %s | %.1f | %.1f | %.1f | %+.1f%%%s |\n", row->what, change, f.cold,
            a.predicted_per_s, a.measured_per_s, 100 * error, right ? "" : " **wrong**");
     fflush(stdout);
+    if (in_detail)
+        print_findings(&f);
     mr_device_close(o.storage);
     return right;
 }
@@ -140,7 +154,7 @@ int main(int argc, char **argv)
            "|--|--|--|--|--|--|\n");
     for (size_t i = 0; i < N_ROWS; i++)
         if ((!only || only == i + 1) && (uring || rows[i].now.engine == MR_ENGINE_THREADS)) {
-            right += (unsigned)prove_row(&rows[i], &photos, tier);
+            right += (unsigned)prove_row(&rows[i], &photos, tier, only != 0);
             n++;
         }
     printf("\n%u of %u within %.0f%%\n", right, n, 100 * WITHIN);

@@ -331,35 +331,34 @@ static void consider(struct search *s, struct mr_setup c)
     }
 }
 
-/* Every candidate: the present one first, then more threads, then io_uring; with the prefetch that
- * there is, and with room for all workers and reads. */
+static void consider_reads(struct search *s, struct mr_setup c)
+{
+    unsigned room = enough_prefetch(c.batch, c.engine == MR_ENGINE_URING ? c.io_depth : c.threads);
+    if (c.prefetch < room)
+        c.prefetch = room;
+    consider(s, c);
+}
+
+/* Every candidate: the present one first, then more threads, then io_uring.  A batch is handed on
+ * when its last sample is there, so with scarcely room for the reads under way places stay empty:
+ * there is always plenty. */
 static void search(struct search *s, int with_ring)
 {
     const struct mr_setup *now = &s->o->now;
     unsigned cores = s->f->cores;
     s->best = *now;
     s->most = predict(s, now);
-    for (unsigned more_room = 0; more_room < 2; more_room++) {
-        for (unsigned n = cores; n <= MOST_THREADS && n <= 8 * cores; n *= 2) {
-            struct mr_setup c = {.threads = n, .batch = now->batch, .prefetch = now->prefetch};
-            unsigned room = enough_prefetch(c.batch, n);
-            if (more_room && room > c.prefetch)
-                c.prefetch = room;
-            if (n >= now->threads || now->engine != MR_ENGINE_THREADS)
-                consider(s, c);
-        }
-        for (unsigned depth = 8 * cores; with_ring && depth <= 16 * cores; depth *= 2) {
-            struct mr_setup c = {.engine = MR_ENGINE_URING,
-                                 .threads = cores,
-                                 .io_depth = depth,
-                                 .batch = now->batch,
-                                 .prefetch = now->prefetch};
-            unsigned room = enough_prefetch(c.batch, depth);
-            if (more_room && room > c.prefetch)
-                c.prefetch = room;
-            consider(s, c);
-        }
-    }
+    consider_reads(s, *now);
+    for (unsigned n = cores; n <= MOST_THREADS && n <= 8 * cores; n *= 2)
+        if (n > now->threads || now->engine != MR_ENGINE_THREADS)
+            consider_reads(
+                s, (struct mr_setup){.threads = n, .batch = now->batch, .prefetch = now->prefetch});
+    for (unsigned depth = 8 * cores; with_ring && depth <= 16 * cores; depth *= 2)
+        consider_reads(s, (struct mr_setup){.engine = MR_ENGINE_URING,
+                                            .threads = cores,
+                                            .io_depth = depth,
+                                            .batch = now->batch,
+                                            .prefetch = now->prefetch});
 }
 
 /* What to change; another storage only where no other change helps. */
