@@ -17,16 +17,16 @@
  * all there should be room for a seventh more within ten minutes.  Full: the studies' sizes at the
  * profiles' rates, six runs. */
 static const struct mr_experiment_row rows[] = {
-    {"baseline", 65, 1100, 0, mr_exp_baseline},
-    {"read", 65, 60, 0.29, mr_exp_read},
-    {"decode", 78, 60, 0.37, mr_exp_decode},
-    {"overlap", 125, 9400, 0, mr_exp_overlap},
+    {"baseline", 50, 1100, 0, mr_exp_baseline},
+    {"read", 62, 60, 0.29, mr_exp_read},
+    {"decode", 82, 60, 0.37, mr_exp_decode},
+    {"overlap", 122, 9400, 0, mr_exp_overlap},
     {"batch", 25, 150, 0, mr_exp_batch},
     {"activity", 36, 260, 0, mr_exp_activity},
-    {"checkpoint", 70, 1400, 0, mr_exp_checkpoint},
+    {"checkpoint", 74, 1400, 0, mr_exp_checkpoint},
     {"phases", 10, 75, 0, mr_exp_phases},
     {"files", 2, 2, 0.001, mr_exp_files},
-    {"verdict", 30, 600, 0.003, mr_exp_verdict},
+    {"verdict", 24, 600, 0.003, mr_exp_verdict},
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
