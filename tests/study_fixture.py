@@ -8,6 +8,7 @@ import pathlib
 EXPERIMENTS = ["verdict", "baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint",
                "phases", "files"]
 READ_MB = {"disk": 2500.0, "hdd": 163.0, "ssd": 281.0, "optane": 1603.0, "lustre": 1969.0}
+WRITE_MB = {"disk": 1750.0, "hdd": 133.0, "ssd": 195.0, "optane": 512.0, "lustre": 992.0}
 FILES_AT_1 = {"disk": 6000.0, "hdd": 80.0, "ssd": 1200.0, "optane": 3000.0, "lustre": 300.0}
 GAIN = {"disk": 0.5, "hdd": 0.4, "ssd": 0.5, "optane": 0.6, "lustre": 0.97}
 ACCELERATORS = {"resnet50-v100": 328.0, "resnet50-a100": 920.0, "resnet50-h100": 1786.0}
@@ -20,9 +21,10 @@ def on(storage):
 def baseline(speed):
     points = []
     for storage, rate in READ_MB.items():
-        rate *= speed if storage == "disk" else 1
+        more = speed if storage == "disk" else 1
+        rate *= more
         points.append({**on(storage), "pattern": "seq", "read_mb_per_s": rate,
-                       "write_mb_per_s": 0.7 * rate, "iops": None, "latency_us": None,
+                       "write_mb_per_s": WRITE_MB[storage] * more, "iops": None, "latency_us": None,
                        "calibrated": None if storage == "disk" else "Table I", "runs": [rate]})
     points.append({**on("disk"), "pattern": "random-imagenet", "read_mb_per_s": 2600 * speed,
                    "write_mb_per_s": None, "iops": 52000, "calibrated": None, "runs": [2600 * speed],

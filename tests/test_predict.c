@@ -60,6 +60,48 @@ static void a_worker_that_reads_does_not_decode(void **state)
     NEAR(mr_predict_input_rate(&in), 200); /* reads need no worker */
 }
 
+static void a_flight_of_the_ring_is_held_until_it_is_decoded(void **state)
+{
+    (void)state;
+    struct mr_predict_input in = example();
+    in.io_depth = 1;
+    NEAR(mr_predict_input_rate(&in), 50); /* 10 ms to read and 10 to decode, one after the other */
+    in.io_depth = 3;
+    NEAR(mr_predict_input_rate(&in), 150);
+    in.io_depth = 4;
+    NEAR(mr_predict_input_rate(&in), 200);
+}
+
+static void reading_takes_its_cpu_time_once(void **state)
+{
+    (void)state;
+    struct mr_predict_input in = example();
+    in.workers = 1;
+    in.read_cpu_s = 0.005; /* of the 10 ms that a read takes, and of the 10 ms of CPU time */
+    NEAR(mr_predict_input_rate(&in), 1 / 0.015);
+    in.read_cpu_s = 0.01; /* the CPU does nothing but read */
+    NEAR(mr_predict_input_rate(&in), 100);
+}
+
+static void batches_under_way_have_to_have_room(void **state)
+{
+    (void)state;
+    struct mr_predict_input in = example();
+    in.storage = (struct mr_read_curve){4, {1, 2, 4, 8}, {100, 200, 400, 800}};
+    in.image_cpu_s = 0;
+    in.workers = 16;
+    in.batch = 2;
+    NEAR(mr_predict_input_rate(&in), 400); /* one batch ahead: four samples */
+    in.prefetch = 3;
+    NEAR(mr_predict_input_rate(&in), 800);
+    in.prefetch = 0;
+    NEAR(mr_predict_input_rate(&in), 200);
+    in.io_depth = 32;
+    NEAR(mr_predict_input_rate(&in), 200);
+    in.batch = 0; /* as many as are wanted */
+    NEAR(mr_predict_input_rate(&in), 800);
+}
+
 static void prefetch_overlaps_and_its_lack_adds(void **state)
 {
     (void)state;
@@ -155,6 +197,9 @@ int main(void)
         cmocka_unit_test(cores_are_a_limit),
         cmocka_unit_test(storage_is_a_limit),
         cmocka_unit_test(a_worker_that_reads_does_not_decode),
+        cmocka_unit_test(a_flight_of_the_ring_is_held_until_it_is_decoded),
+        cmocka_unit_test(reading_takes_its_cpu_time_once),
+        cmocka_unit_test(batches_under_way_have_to_have_room),
         cmocka_unit_test(prefetch_overlaps_and_its_lack_adds),
         cmocka_unit_test(more_of_anything_never_makes_it_slower),
         cmocka_unit_test(curves_of_profiles_rise_and_stay_below_the_bandwidth),

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 
+import study_fixture
 import system_kit
 from system_kit import MILLRACE, TempDirCase, is_root, run
 
@@ -32,6 +33,19 @@ def setUpModule():
 
 def scratch_folders(*places):
     return [p for place in places for p in pathlib.Path(place).rglob(".millrace-scratch-*")]
+
+
+def children_of(pid):
+    """Processes that this one has started and that are not through."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        if fields[0] != "Z" and int(fields[1]) == pid:
+            found.append(stat.parent.name)
+    return found
 
 
 class StudyCase(TempDirCase):
@@ -111,11 +125,14 @@ class Results(StudyCase):
 
 
 class Continuing(StudyCase):
+    def setUp(self):
+        super().setUp()
+        self.stamps = {}  # of results that were put there
+
     def test_finished_experiments_are_not_run_again(self):
         self.study("--only", "files")
         stamp = (self.out / "files.json").stat().st_mtime_ns
-        done = self.interrupt_in("baseline")
-        self.assertNotRegex(done, "(?m)^files ")
+        self.interrupt_in("baseline")
         self.assertEqual((self.out / "files.json").stat().st_mtime_ns, stamp)
         self.assertIn("<figure", self.section("files"))
 
@@ -142,34 +159,61 @@ class Continuing(StudyCase):
                  json.loads((self.out / "results.json").read_text())["results"]]
         self.assertEqual(names, ["files"])
 
-    def test_interrupted_in_the_middle(self):
-        for experiment in ("baseline", "overlap", "phases"):
-            self.interrupt_in(experiment, only=f"files,{experiment}")
-            self.assertFalse((self.out / f"{experiment}.json").exists())
+    def test_interrupted_in_every_experiment_and_continued(self):
+        """Ctrl-C in each, and the next study goes on there: those before it are not run again."""
+        self.out.mkdir()
+        for n, name in enumerate(EXPERIMENTS):
+            self.interrupt_in(name)
+            written = {e: (self.out / f"{e}.json").stat().st_mtime_ns for e in EXPERIMENTS[:n]}
+            self.assertEqual(written, {e: self.stamps[e] for e in EXPERIMENTS[:n]})
+            if name != "files":  # which may be through before the signal arrives
+                self.assertFalse((self.out / f"{name}.json").exists(), name)
+                self.assertIn("This experiment was not run", self.section(name))
+            results = json.loads((self.out / "results.json").read_text())["results"]
+            self.assertEqual([e["experiment"] for e in results][:n], EXPERIMENTS[:n])
             self.assertEqual(scratch_folders(self.dir, _photos), [])
-            self.assertIn("This experiment was not run", self.section(experiment))
+            self.assertEqual(children_of(os.getpid()), [])
+            self.put_result(name)
+        done = self.study()
+        self.assertNotRegex(done.out, r"(?m)^[a-z]+ +[0-9.]+ s$")
+        for name in EXPERIMENTS:
+            self.assertIn("<figure", self.section(name))
 
-    def interrupt_in(self, experiment, only=None):
-        """Ctrl-C while the experiment is under way; returns what was printed."""
-        args = ["--only", only] if only else []
-        child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out, *args],
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
+    def test_interrupted_where_something_was_written(self):
+        for experiment in ("baseline", "phases"):
+            child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out,
+                                      "--only", experiment], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL)
+            try:
+                self.wait_for_scratch(child)
+                child.send_signal(signal.SIGINT)
+                self.assertEqual(child.wait(system_kit.TIMEOUT_S), 130)
+            finally:
+                child.kill()
+                child.wait()
+            self.assertEqual(scratch_folders(self.dir, _photos), [])
+            self.assertFalse((self.out / f"{experiment}.json").exists())
+
+    def put_result(self, name):
+        """A result as the study would have left it, had it come to its end."""
+        path = self.out / f"{name}.json"
+        path.write_text(json.dumps(study_fixture.experiment(name, images=96, data=str(self.data))))
+        self.stamps[name] = path.stat().st_mtime_ns
+
+    def interrupt_in(self, experiment):
+        """Ctrl-C as soon as the progress names the experiment."""
+        child = system_kit.OnTerminal("study", "--data", self.data, "--out", self.out)
         try:
-            self.wait_for_scratch(child, inside=experiment != "overlap")
-            child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=system_kit.TIMEOUT_S)
+            child.read_until(f"{experiment}: ".encode())
+            child.child.send_signal(signal.SIGINT)
+            self.assertEqual(child.finish(), 130, (experiment, child.seen[-300:]))
         finally:
-            child.kill()
-            child.communicate()
-        self.assertEqual(child.returncode, 130, (experiment, out, err))
-        self.assertIn("Report: ", out)
-        return out
+            child.close()
 
-    def wait_for_scratch(self, child, inside):
-        """Until there is something to clean up: the study's folder, or a file of the experiment."""
+    def wait_for_scratch(self, child):
+        """Until the experiment has something to clean up."""
         end = time.monotonic() + system_kit.TIMEOUT_S
-        while not any(not inside or any(p.iterdir()) for p in scratch_folders(self.dir, _photos)):
+        while not any(any(p.iterdir()) for p in scratch_folders(self.dir, _photos)):
             self.assertIsNone(child.poll(), "the study ended by itself")
             self.assertLess(time.monotonic(), end, "no scratch folder")
 
@@ -204,6 +248,24 @@ class Trouble(StudyCase):
         self.out.chmod(0o777)
         self.study("--only", "files", stranger=True)
         self.assertTrue(self.result("files")["finished"])
+
+    @unittest.skipUnless(is_root(), "needs root to become somebody else")
+    def test_what_may_not_be_seen_in_the_cache_is_called_unproven(self):
+        few = self.three("few")
+        if system_kit.results("evict", few, stranger=True)[0]["cold"] != "unproven":
+            self.skipTest("this file system tells everyone what is cached")
+        self.out.mkdir()
+        self.out.chmod(0o777)
+        done = self.study("--only", "files,read,verdict", data=few, stranger=True)
+        self.assertIn("Report: ", done.out)
+        for name in ("files", "read", "verdict"):
+            result = self.result(name)
+            self.assertTrue(result["finished"], result)
+            self.assertTrue(any("unproven" in w for w in result["warnings"]), result["warnings"])
+            self.assertIn("unproven", self.section(name))
+        cold = {p["storage"]: p["cold"] for p in self.result("read")["points"]}
+        self.assertEqual(cold, {"disk": "unproven", "hdd": None, "ssd": None, "optane": None,
+                                "lustre": None})
 
     def test_no_images(self):
         (self.dir / "empty").mkdir()

@@ -1,14 +1,15 @@
 /* predict.c - see predict.h.
  *
- * With X images a second, X * cpu workers compute at any time and, by Little's law, as many reads
- * are under way as the curve needs to deliver X.  In the threads engine a worker does one or the
- * other, so
+ * With X images a second, X * cpu cores compute at any time and, by Little's law, as many reads are
+ * under way as the curve needs to deliver X.  A sample under way holds a place from the begin of
+ * its read to the end of its mapping: in the threads engine a place is a worker, in the uring
+ * engine one of the io_depth flights, and never are there more than the batches under way have
+ * room for.  The CPU's part of reading is in the curve already, so
  *
- *     reads_needed(X) + X * cpu <= workers     and     X * cpu <= cores
+ *     reads_needed(X) + X * (cpu - read_cpu) <= places     and     X * cpu <= cores, workers
  *
- * and the largest such X is the answer.  With io_uring reads do not occupy workers: the storage is
- * used at its full depth, and the smaller of the two rates counts.  Without prefetch input and
- * training take turns; with it the slower one sets the pace. */
+ * and the largest such X is the answer.  Without prefetch input and training take turns; with it
+ * the slower one sets the pace. */
 #include "predict.h"
 
 #include "device_profile.h"
@@ -64,20 +65,25 @@ static double rate_at(const struct mr_read_curve *c, double depth)
     return c->per_s[c->n - 1];
 }
 
+/* Samples that can be under way at once. */
+static double places(const struct mr_predict_input *in)
+{
+    double most = in->io_depth ? in->io_depth : in->workers;
+    return in->batch ? fmin(most, (double)in->batch * (in->prefetch + 1.0)) : most;
+}
+
 static int possible(const struct mr_predict_input *in, double x)
 {
-    double computing = x * in->image_cpu_s;
-    return computing <= in->cores && reads_needed(&in->storage, x) + computing <= in->workers;
+    double mapping = x * fmax(in->image_cpu_s - in->read_cpu_s, 0);
+    return reads_needed(&in->storage, x) + mapping <= places(in);
 }
 
 double mr_predict_input_rate(const struct mr_predict_input *in)
 {
     double hands = fmin(in->cores, in->workers);
     double by_cpu = in->image_cpu_s > 0 ? hands / in->image_cpu_s : INFINITY;
-    if (in->io_depth)
-        return fmin(by_cpu, rate_at(&in->storage, in->io_depth));
     double lo = 0, hi = fmin(by_cpu, rate_at(&in->storage, INFINITY));
-    if (!isfinite(hi))
+    if (!isfinite(hi) || possible(in, hi))
         return hi;
     for (unsigned i = 0; i < 60; i++) {
         double mid = (lo + hi) / 2;

@@ -19,11 +19,12 @@ struct mr_read_curve {
 struct mr_predict_input {
     struct mr_read_curve storage;
     double image_cpu_s; /* decoding, resizing and the CPU's part of reading, one image */
+    double read_cpu_s;  /* of that, the CPU's part of reading */
     unsigned cores;
     unsigned workers;
-    unsigned io_depth; /* not 0: reads are under way on their own (uring engine) */
-    unsigned batch, prefetch;
-    double step_s; /* of the accelerator; 0: nobody trains */
+    unsigned io_depth;        /* not 0: reads are under way on their own (uring engine) */
+    unsigned batch, prefetch; /* batch 0: there is always room */
+    double step_s;            /* of the accelerator; 0: nobody trains */
 };
 
 /* What an emulated device yields of files of this size at depths 1, 2, 4, ... 128. */

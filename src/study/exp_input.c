@@ -1,9 +1,9 @@
 /* exp_input.c - reading (Figure 5) and decoding (Figure 4): the micro-benchmark over storages,
  * engines and numbers of threads.
  *
- * Every point is boxed in time: on a slow storage fewer batches are drawn, as many as take about
- * two seconds at the rate of the point before.  The real storage is read cold; on an emulated one
- * every byte is charged whether it is cached or not, so nothing is evicted there. */
+ * In a quick study every run is boxed in time: on a slow storage fewer images are drawn, and each
+ * point says how many.  The real storage is read cold; on an emulated one every byte is charged
+ * whether it is cached or not, so nothing is evicted there. */
 #include "lab.h"
 
 #include "errtext.h"
@@ -12,22 +12,10 @@
 #include <errno.h>
 #include <math.h>
 
-#define BOX_S       2.0
-#define FIRST_BATCH 3 /* of a storage whose rate is not known yet */
-
-/* Batches that take about BOX_S at `rate` images a second; 0 = the whole epoch. */
-static uint64_t batches_for(const struct mr_lab *lab, double rate, unsigned batch)
-{
-    uint64_t all = mr_dataset_size(lab->o->data) / batch;
-    if (lab->o->full)
-        return 0;
-    double n = isfinite(rate) ? rate * BOX_S / batch : FIRST_BATCH;
-    uint64_t some = n < 2 ? 2 : (uint64_t)n;
-    return some >= all ? 0 : some;
-}
+#define BOX_S 0.8 /* of one of three runs */
 
 static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_engine engine,
-                   unsigned threads, int decode, double *rate)
+                   unsigned threads, int decode)
 {
     struct mr_error err = {0};
     struct mr_decoder_opts how = {.width = 224, .height = 224};
@@ -44,10 +32,10 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
                  .seed = lab->o->seed,
                  .storage = s->device,
                  .decode = decode ? &how : NULL,
-                 .batches = batches_for(lab, *rate, batch),
                  .should_stop = lab->o->should_stop,
                  .should_stop_ctx = lab->o->ctx},
         .runs = lab->o->runs,
+        .box_s = lab->o->full ? 0 : BOX_S,
         .cold = !s->device,
     };
     int r = mr_microbench_run(&b, &result, &err);
@@ -61,11 +49,11 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         double mb = result.median.seconds > 0
                         ? (double)result.median.delivered_bytes / result.median.seconds / 1e6
                         : NAN;
-        *rate = result.per_s;
         mr_json_set(p, "storage", mr_json_string(s->name));
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
         mr_json_set(p, "baseline_share",
                     s->device ? mr_json_null() : mr_json_real(mb / lab->random_mb_per_s));
+        mr_lab_check_cold(lab, result.cold);
         mr_lab_point(lab, p);
     } else {
         mr_fail(lab->err, r, "%s", err.text);
@@ -81,11 +69,12 @@ static int sweep(struct mr_lab *lab, int decode)
         for (unsigned e = 0; e < 2; e++) {
             const struct mr_lab_storage *s = &lab->storage[i];
             unsigned threads[4], n = mr_lab_threads(lab, s, threads);
-            double rate = NAN;
             for (unsigned k = 0; k < n; k++) {
+                if (mr_lab_skips(lab, k, n))
+                    continue;
                 mr_lab_say(lab, "%s, %s engine, %u threads", s->name, e ? "uring" : "threads",
                            threads[k]);
-                int r = measure(lab, s, engines[e], threads[k], decode, &rate);
+                int r = measure(lab, s, engines[e], threads[k], decode);
                 if (r)
                     return r;
             }

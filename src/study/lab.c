@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LATE 1.1 /* times the time that was foreseen */
+
 double mr_lab_now(void)
 {
     return (double)mr_clock_ns() / 1e9;
@@ -118,12 +120,28 @@ void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_stor
         out->pipe.batch = (unsigned)n;
 }
 
-const char *mr_lab_make_cold(struct mr_lab *lab)
+void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
+{
+    if (cold && !strcmp(cold, "unproven"))
+        mr_lab_warn(lab, "That the files were not in the page cache when they were read cold is "
+                         "unproven: only the files' owner or root may see that. Such figures may "
+                         "be the cache's, not the storage's.");
+}
+
+void mr_lab_make_cold(struct mr_lab *lab)
 {
     struct mr_cache_sweep sweep = {0};
-    if (mr_cache_sweep_data(&sweep, lab->o->data, 1, lab->o->should_stop, lab->o->ctx))
-        return "unproven";
-    return sweep.n_unproven ? "unproven" : "data";
+    int r = mr_cache_sweep_data(&sweep, lab->o->data, 1, lab->o->should_stop, lab->o->ctx);
+    mr_lab_check_cold(lab, r || sweep.n_unproven ? "unproven" : "data");
+}
+
+int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)
+{
+    int late = !lab->o->full && mr_lab_now() - lab->started_s > LATE * lab->budget_s;
+    if (!late || !k || k + 1 >= n)
+        return 0;
+    lab->n_left_out++;
+    return 1;
 }
 
 int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap)

@@ -24,6 +24,7 @@ struct mr_lab {
     double foreseen_s;               /* all experiments that are to run */
     double before_s;                 /* those that are through, as they were foreseen */
     double started_s, budget_s;      /* of this one */
+    unsigned n_left_out;             /* points of this one, for lack of time */
     struct mr_lab_storage storage[MR_LAB_STORAGES];
 
     /* What later experiments take from earlier ones; NaN: not known. */
@@ -33,7 +34,8 @@ struct mr_lab {
 
 struct mr_experiment_row {
     const char *name;
-    double quick_s, full_s;
+    double quick_s;
+    double full_s, full_image_s; /* in all, and more for each image of the data set */
     int (*run)(struct mr_lab *lab);
 };
 
@@ -66,8 +68,13 @@ unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s
  * `step_s` seconds a step. */
 void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
                      struct mr_train_opts *out);
-/* Drop the data set from the page cache; "data", "unproven". */
-const char *mr_lab_make_cold(struct mr_lab *lab);
+/* Drop the data set from the page cache; a warning says when that is unproven. */
+void mr_lab_make_cold(struct mr_lab *lab);
+/* Warn when `cold`, as a run reports it, is "unproven". */
+void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
+/* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up
+ * more than the time that was foreseen for the experiment.  The first and the last are never. */
+int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n);
 /* An empty folder below scratch, removed by mr_lab_remove_dir. */
 int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap);
 void mr_lab_remove_dir(const char *path);

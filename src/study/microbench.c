@@ -60,12 +60,14 @@ static void hash_batch(struct mr_digest *d, const struct mr_batch *b)
     }
 }
 
-/* Draw everything; *seconds from the first call to the last batch. */
+/* Draw everything, or, timed, what fits into the box; *seconds from the first call to the last
+ * batch.  A single batch would be all start and end, so there are at least two. */
 static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, unsigned run,
-                    struct mr_digest *digest, double *seconds)
+                    int timed, struct mr_digest *digest, double *seconds)
 {
     struct mr_batch *batch;
-    uint64_t done = 0, start = mr_clock_ns(), last = start;
+    uint64_t done = 0, start = mr_clock_ns(), last = start, n_drawn = 0;
+    uint64_t box_ns = timed ? (uint64_t)(b->o->box_s * 1e9) : 0;
     int r, ended = 0;
     b->total = mr_pipeline_n_samples(p);
     while (!ended) {
@@ -84,6 +86,7 @@ static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, un
         tell(b, what, run, done);
         if (stop_wanted(b))
             return -ECANCELED;
+        ended = box_ns && ++n_drawn >= 2 && last - start >= box_ns;
     }
     *seconds = (double)(last - start) / 1e9;
     return 0;
@@ -101,7 +104,7 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     int r = mr_pipeline_open(b->o->data, &opts, &p, b->err);
     if (r)
         return r;
-    r = draw_all(b, p, what, 0, digest, &seconds);
+    r = draw_all(b, p, what, 0, 0, digest, &seconds);
     mr_pipeline_close(p);
     return r;
 }
@@ -176,7 +179,7 @@ static int one_run(void *ctx, unsigned i)
     int have_device = !mr_io_read_bytes(&device);
     mr_trace_mark("run begins");
     uint64_t cpu = mr_clock_process_cpu_ns();
-    r = draw_all(b, p, "running", i, NULL, &run->seconds);
+    r = draw_all(b, p, "running", i, 1, NULL, &run->seconds);
     run->cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
     mr_trace_mark("end of run");
     struct mr_pipeline_stats *s = &b->stats[i];

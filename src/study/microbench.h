@@ -21,6 +21,8 @@ struct mr_bench_opts {
     struct mr_dataset *data;
     struct mr_pipeline_opts pipe; /* everything about the input; callbacks for errors included */
     unsigned runs;                /* at most MR_BENCH_MAX_RUNS */
+    double
+        box_s; /* a run ends with the batch that is drawn when so much time has passed; 0 = never */
     int cold, warm, drop_caches, hash;
     void (*progress)(void *ctx, const struct mr_bench_progress *now);
     void *progress_ctx;

@@ -1,0 +1,164 @@
+/* predict_matrix.c - does the study's advice gain what it predicts?
+ *
+ *     predict_matrix DIR [ROW]     one row alone, with what its prediction rests on
+ *
+ * Each row imposes a bottleneck on a pipeline, as verdict_matrix does: the storage, the reads under
+ * way, the CPU, the passing on, or nothing.  The differential runs of the study's verdict take it
+ * apart, the configuration with the best prediction is chosen, and then run; both are advice.c,
+ * which the study runs too.  Nothing of what was imposed is told to the prediction: it knows only
+ * what was measured.  Where no configuration helps, an emulated Optane is offered as a faster tier.
+ *
+ * "now" is what the pipeline as it was delivers, drawn as fast as it comes; the error is that of
+ * the prediction against the measurement.  Two sets of photos are made in DIR and removed. */
+#include "advice.h"
+#include "imposed.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define WITHIN 0.10
+#define BOX_S  0.45
+#define RUNS   3
+
+static const struct row {
+    const char *what, *profile; /* NULL = the storage as it is */
+    int large;                  /* photos */
+    unsigned side;              /* of the tensors */
+    double step_s;              /* of an accelerator; 0 = none */
+    struct mr_setup now;
+} rows[] = {
+    {"hdd, 1 thread", "hdd", 1, 224, 0, {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"hdd, io_uring depth 1", "hdd", 1, 224, 0, {MR_ENGINE_URING, 1, 1, 16, 1}},
+    {"ssd, 1 thread", "ssd", 1, 224, 0, {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"ssd, 1 thread, accelerator", "ssd", 1, 224, 0.01, {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"optane, 1 thread", "optane", 1, 224, 0, {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"lustre, 1 thread", "lustre", 1, 224, 0, {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"lustre, 2 threads, small files", "lustre", 0, 224, 0, {MR_ENGINE_THREADS, 2, 0, 16, 1}},
+    {"latency of 20 ms, 2 threads", IMPOSED_FAR, 0, 224, 0, {MR_ENGINE_THREADS, 2, 0, 16, 1}},
+    {"latency of 20 ms, io_uring depth 1",
+     IMPOSED_FAR,
+     0,
+     224,
+     0.005,
+     {MR_ENGINE_URING, 1, 1, 16, 1}},
+    {"disk that sorts its queue, 1 thread",
+     IMPOSED_SORTED,
+     0,
+     224,
+     0,
+     {MR_ENGINE_THREADS, 1, 0, 16, 1}},
+    {"storage of 2 MB/s, 4 threads", IMPOSED_NARROW, 0, 224, 0, {MR_ENGINE_THREADS, 4, 0, 16, 1}},
+    {"storage that seeks 8 ms, 4 threads",
+     IMPOSED_SEEKS,
+     0,
+     224,
+     0,
+     {MR_ENGINE_THREADS, 4, 0, 16, 1}},
+    {"100 opens a second, 4 threads", IMPOSED_OPENS, 0, 224, 0, {MR_ENGINE_THREADS, 4, 0, 16, 1}},
+    {"much CPU a sample, 1 thread", NULL, 1, 640, 0, {MR_ENGINE_THREADS, 1, 0, 8, 1}},
+    {"much CPU a sample, 100 MB/s, 1 thread",
+     IMPOSED_NOT_ALL,
+     1,
+     640,
+     0,
+     {MR_ENGINE_THREADS, 1, 0, 8, 1}},
+    {"no prefetch, input quicker than training",
+     "ssd",
+     0,
+     224,
+     0.05,
+     {MR_ENGINE_THREADS, 2, 0, 16, 0}},
+    {"no prefetch, hdd slower than training",
+     "hdd",
+     1,
+     224,
+     0.05,
+     {MR_ENGINE_THREADS, 2, 0, 16, 0}},
+    {"room for 4 samples, 16 threads", IMPOSED_FAR, 0, 224, 0, {MR_ENGINE_THREADS, 16, 0, 2, 1}},
+    {"room for 4 samples, io_uring depth 32",
+     IMPOSED_FAR,
+     0,
+     224,
+     0,
+     {MR_ENGINE_URING, 2, 32, 2, 1}},
+    {"slow accelerator, storage of 2 MB/s",
+     IMPOSED_NARROW,
+     0,
+     224,
+     0.3,
+     {MR_ENGINE_THREADS, 4, 0, 16, 1}},
+};
+
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+/* What the prediction rests on. */
+static void print_findings(const struct mr_findings *f)
+{
+    printf(
+        "\nimages/s: hand-over %.0f, one sample decoded %.0f, warm %.0f, cold %.1f; CPU time of an "
+        "image %.3f ms, %.3f of it for reading\nreads at once: files/s",
+        f->hand_over, f->one_decoded, f->warm, f->cold, 1e3 * f->image_cpu_s, 1e3 * f->read_cpu_s);
+    for (unsigned i = 0; i < f->curve.n; i++)
+        printf("%s %.0f: %.1f", i ? "," : "", f->curve.depth[i], f->curve.per_s[i]);
+    printf("\n");
+}
+
+/* 1 when the prediction was right. */
+static int prove_row(const struct row *row, const struct imposed_photos *photos,
+                     struct mr_device *tier, int in_detail)
+{
+    struct mr_decoder_opts decode = {.width = row->side, .height = row->side};
+    struct mr_advice_opts o = {.data = row->large ? photos->large : photos->small,
+                               .decode = &decode,
+                               .storage = imposed_device(row->profile),
+                               .tier = tier,
+                               .now = row->now,
+                               .step_s = row->step_s,
+                               .scratch = photos->dir,
+                               .runs = RUNS,
+                               .box_s = BOX_S,
+                               .seed = 1};
+    struct mr_findings f;
+    struct mr_advice a;
+    struct mr_error err = {0};
+    char change[96];
+    if (mr_findings_take(&o, &f, &err) || mr_advice_prove(&o, &f, &a, &err))
+        imposed_die(row->what, err.text);
+    double error = a.predicted_per_s / a.measured_per_s - 1;
+    int right = fabs(error) <= WITHIN;
+    mr_advice_text(&o, &a, change, sizeof change);
+    printf("| %s | %s | %.1f | %.1f | %.1f | %+.1f%%%s |\n", row->what, change, f.cold,
+           a.predicted_per_s, a.measured_per_s, 100 * error, right ? "" : " **wrong**");
+    fflush(stdout);
+    if (in_detail)
+        print_findings(&f);
+    mr_device_close(o.storage);
+    return right;
+}
+
+int main(int argc, char **argv)
+{
+    struct imposed_photos photos;
+    unsigned long only = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    unsigned right = 0, n = 0;
+    if (argc < 2 || argc > 3 || (argc > 2 && (!only || only > N_ROWS))) {
+        fprintf(stderr, "usage: predict_matrix DIR [ROW, 1 to %zu]\n", N_ROWS);
+        return 2;
+    }
+    imposed_photos_init(&photos, argv[1], 200, 100);
+    struct mr_device *tier = imposed_device("optane");
+    int uring = imposed_uring_works(photos.small);
+    printf("| imposed | recommended | now, images/s | predicted | measured | error |\n"
+           "|--|--|--|--|--|--|\n");
+    for (size_t i = 0; i < N_ROWS; i++)
+        if ((!only || only == i + 1) && (uring || rows[i].now.engine == MR_ENGINE_THREADS)) {
+            right += (unsigned)prove_row(&rows[i], &photos, tier, only != 0);
+            n++;
+        }
+    printf("\n%u of %u within %.0f%%\n", right, n, 100 * WITHIN);
+    mr_device_close(tier);
+    imposed_photos_fini(&photos);
+    return right == n ? 0 : 1;
+}

@@ -1,0 +1,68 @@
+/* advice.h - what another configuration of the pipeline would gain, predicted and then measured.
+ *
+ * mr_findings_take() makes the differential runs, mr_advice_prove() picks the best configuration by
+ * its prediction, runs it, and sets the two side by side. */
+#ifndef MR_ADVICE_H
+#define MR_ADVICE_H
+
+#include <millrace/pipeline.h>
+#include <millrace/store.h>
+
+#include "predict.h"
+
+struct mr_setup {
+    enum mr_engine engine;
+    unsigned threads;
+    unsigned io_depth; /* uring engine */
+    unsigned batch;
+    unsigned prefetch; /* 0 = a batch is begun when it is asked for */
+};
+
+struct mr_advice_opts {
+    struct mr_dataset *data; /* borrows */
+    const struct mr_decoder_opts *decode;
+    struct mr_device *storage; /* NULL = the real one, read cold */
+    struct mr_device *tier;    /* a storage that may be recommended instead; NULL = none */
+    struct mr_setup now;
+    double step_s;       /* of an accelerator that trains on every batch; 0 = none does */
+    const char *scratch; /* a folder for a list of files */
+    unsigned runs;
+    double box_s; /* of a run */
+    uint64_t seed;
+    void (*say)(void *ctx, const char *what);
+    int (*should_stop)(void *ctx);
+    void *ctx;
+};
+
+struct mr_findings {
+    unsigned cores;
+    /* Images/s: one sample from the cache, read and decoded; all of them, cached and decoded, cold
+     * and not decoded, cold and decoded as `now` says. */
+    double hand_over, one_decoded, warm, fetched, cold;
+    double image_cpu_s; /* that an image holds a core, */
+    double read_cpu_s;  /* and how much of that while it is read */
+    double file_bytes;  /* on average */
+    struct mr_read_curve curve;
+    struct mr_pipeline_stats stats; /* of the cold run, */
+    double cold_s;                  /* and how long it took */
+    const char *proof;              /* of cold reads: "data", "unproven"; NULL: emulated */
+};
+
+struct mr_advice {
+    struct mr_setup best;
+    int on_tier;      /* the storage should change as well */
+    double now_per_s; /* predicted for the configuration as it is */
+    double predicted_per_s, measured_per_s;
+    struct mr_error without_ring; /* why io_uring was left out; empty when it was not */
+};
+
+/* 0, -ECANCELED, or -errno with words. */
+int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err);
+int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
+                    struct mr_advice *out, struct mr_error *err);
+/* The options that make it so: "--engine uring --io-depth 16 --threads 2".  Prefetch and storage
+ * stand there when they change. */
+void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,
+                    size_t cap);
+
+#endif

@@ -1,0 +1,209 @@
+/* test_advice.c - the differential runs and the advice that follows from them.  What is advised is
+ * checked with findings that are made up, so that no figure depends on this machine. */
+#include "unit.h"
+
+#include "advice.h"
+#include "device.h"
+#include "microbench.h"
+#include "train_set.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define N 12
+
+static const struct mr_decoder_opts decode = {.width = 16, .height = 16};
+
+static struct mr_device *device(const char *text)
+{
+    struct mr_device_profile p;
+    struct mr_device *d;
+    assert_int_equal(mr_device_profile_parse(text, strlen(text), "profile", &p, NULL), 0);
+    assert_int_equal(mr_device_new(&p, &d, NULL), 0);
+    return d;
+}
+
+/* A pipeline with one worker on a storage with a latency of 1 ms. */
+static struct mr_advice_opts example(struct tempdir *t)
+{
+    struct mr_advice_opts o = {
+        .data = train_set_new(t, "set", N, 3),
+        .decode = &decode,
+        .storage = device("name = far\nread_mb_per_s = 1000\nwrite_mb_per_s = 1\n"
+                          "read_latency_us = 1000\n"),
+        .now = {.threads = 1, .batch = 4, .prefetch = 1},
+        .scratch = t->path,
+        .runs = 1,
+        .box_s = 0.01,
+    };
+    return o;
+}
+
+static void clean_up(struct mr_advice_opts *o)
+{
+    mr_dataset_unref(o->data);
+    mr_device_close(o->storage);
+    mr_device_close(o->tier);
+}
+
+/* As measured where a read takes 10 ms, however many are under way, and an image 0.1 ms of CPU. */
+static struct mr_findings far_away(void)
+{
+    return (struct mr_findings){
+        .cores = 2,
+        .image_cpu_s = 1e-4,
+        .read_cpu_s = 1e-5,
+        .file_bytes = 14e3,
+        .curve = {6, {1, 2, 4, 8, 16, 32}, {100, 200, 400, 800, 1600, 3200}}};
+}
+
+static struct mr_advice prove(const struct mr_advice_opts *o, const struct mr_findings *f)
+{
+    struct mr_advice a;
+    struct mr_error err = {0};
+    if (mr_advice_prove(o, f, &a, &err))
+        fail_msg("%s", err.text);
+    assert_true(a.predicted_per_s >= a.now_per_s && a.measured_per_s > 0);
+    return a;
+}
+
+static void a_pipeline_is_taken_apart(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f;
+    struct mr_error err = {0};
+    unsigned entries = tempdir_count(o.scratch);
+    if (mr_findings_take(&o, &f, &err))
+        fail_msg("%s", err.text);
+    assert_true(f.hand_over > 0 && f.one_decoded > 0 && f.warm > 0 && f.cold > 0);
+    assert_true(f.image_cpu_s >= f.read_cpu_s && f.read_cpu_s > 0);
+    assert_true(f.file_bytes > 100 && f.file_bytes < 1e6);
+    assert_null(f.proof); /* of an emulated storage there is none */
+    assert_true(f.curve.n >= 3 && f.curve.n <= MR_CURVE_POINTS);
+    for (unsigned i = 0; i < f.curve.n; i++) {
+        assert_true(f.curve.depth[i] == (double)(1u << i));
+        assert_true(f.curve.per_s[i] > (i ? f.curve.per_s[i - 1] : 0));
+    }
+    assert_true(f.fetched == f.curve.per_s[f.curve.n - 1]);
+    prove(&o, &f);
+    assert_int_equal(tempdir_count(o.scratch), entries);
+    clean_up(&o);
+}
+
+static void the_real_storage_says_whether_it_was_cold(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f;
+    struct mr_error err = {0};
+    mr_device_close(o.storage);
+    o.storage = NULL;
+    if (mr_findings_take(&o, &f, &err))
+        fail_msg("%s", err.text);
+    assert_non_null(f.proof);
+    clean_up(&o);
+}
+
+static void more_reads_where_the_storage_is_far_away(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f = far_away();
+    char text[96], head[16];
+    o.tier = device("name = near\nread_mb_per_s = 5000\nwrite_mb_per_s = 1\n");
+    struct mr_advice a = prove(&o, &f);
+    assert_false(a.on_tier); /* although it would be quicker still */
+    assert_true(a.predicted_per_s > 10 * a.now_per_s);
+    unsigned reads = a.best.engine == MR_ENGINE_URING ? a.best.io_depth : a.best.threads;
+    assert_true(reads >= 16 && a.best.batch * (a.best.prefetch + 1) >= reads);
+    mr_advice_text(&o, &a, text, sizeof text);
+    assert_non_null(strstr(text, a.without_ring.text[0] ? "--threads 16" : "--engine uring"));
+    assert_non_null(strstr(text, " --prefetch "));
+    assert_null(strstr(text, "--storage"));
+    mr_advice_text(&o, &a, head, sizeof head);
+    assert_memory_equal(head, text, sizeof head - 1);
+    clean_up(&o);
+}
+
+static void another_storage_where_nothing_else_helps(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f = far_away();
+    char text[96];
+    f.curve = (struct mr_read_curve){2, {1, 2}, {100, 100.01}};
+    o.now.threads = 4;
+    struct mr_advice a = prove(&o, &f);
+    assert_false(a.on_tier);
+    assert_memory_equal(&a.best, &o.now, sizeof a.best); /* nothing to change */
+    o.tier = device("name = near\nread_mb_per_s = 5000\nwrite_mb_per_s = 1\n");
+    a = prove(&o, &f);
+    assert_true(a.on_tier);
+    mr_advice_text(&o, &a, text, sizeof text);
+    assert_non_null(strstr(text, "--storage near"));
+    clean_up(&o);
+}
+
+static void prefetch_where_input_and_training_take_turns(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f = far_away();
+    o.now = (struct mr_setup){.threads = 8, .batch = 4};
+    o.step_s = 0.02; /* as long as input takes for a batch */
+    struct mr_advice a = prove(&o, &f);
+    assert_true(a.best.prefetch > 0);
+    assert_true(a.predicted_per_s <= 4 / 0.02 * (1 + 1e-9));
+    clean_up(&o);
+}
+
+static int always(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
+static void it_can_be_stopped(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f = far_away();
+    struct mr_advice a;
+    unsigned entries = tempdir_count(o.scratch);
+    o.should_stop = always;
+    assert_int_equal(mr_findings_take(&o, &f, NULL), -ECANCELED);
+    assert_int_equal(mr_advice_prove(&o, &f, &a, NULL), -ECANCELED);
+    o.step_s = 0.001;
+    assert_int_equal(mr_advice_prove(&o, &f, &a, NULL), -ECANCELED);
+    assert_int_equal(tempdir_count(o.scratch), entries);
+    clean_up(&o);
+}
+
+static void a_box_ends_a_run_but_not_before_two_batches(void **state)
+{
+    struct mr_dataset *d = train_set_new(*state, "set", N, 3);
+    struct mr_bench_opts b = {.data = d, .pipe = {.threads = 1, .batch = 4}, .runs = 2};
+    struct mr_bench_result r;
+    assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+    assert_int_equal(r.median.samples, N);
+    mr_bench_result_fini(&r);
+    b.box_s = 1e-9;
+    assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+    assert_int_equal(r.median.samples, 8);
+    assert_int_equal(r.partial, 0);
+    mr_bench_result_fini(&r);
+    b.box_s = 1e6;
+    assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+    assert_int_equal(r.median.samples, N);
+    mr_bench_result_fini(&r);
+    mr_dataset_unref(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_TEMPDIR(a_pipeline_is_taken_apart),
+        WITH_TEMPDIR(the_real_storage_says_whether_it_was_cold),
+        WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
+        WITH_TEMPDIR(another_storage_where_nothing_else_helps),
+        WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),
+        WITH_TEMPDIR(it_can_be_stopped),
+        WITH_TEMPDIR(a_box_ends_a_run_but_not_before_two_batches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
