@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "sample_set.h"
 #include "sample_trace.h"
 
 #include <millrace/trace.h>
@@ -29,6 +30,7 @@
 #define POLL_NS  50000000 /* how often should_stop is asked */
 #define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
 #define SPIN_NS  20000    /* batches filled faster than that are not worth going to sleep for */
+#define AHEAD    3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
 /* ---- workers' side ---- */
 
@@ -143,6 +145,8 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
         w->end = n - first < w->chunk ? n : first + w->chunk;
     }
     unsigned slot = w->next++;
+    if (slot + 2 * AHEAD < b->pub.n)
+        mr_dataset_prefetch(w->p->data, b->index[slot + AHEAD], b->index[slot + 2 * AHEAD]);
     *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
     return 1;
 }
