@@ -3,6 +3,7 @@
  * Clocks run from the start signal to the last thread's end; buffers are touched before. */
 #include "bare_loops.h"
 
+#include "buffer.h"
 #include "clock.h"
 
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,18 +26,22 @@ struct loop {
     atomic_int failed;
 };
 
-static char *buffers(unsigned n)
+/* The same kind of memory as the pipeline's: touched, and in huge pages when there is much of it.
+ */
+static char *buffers(unsigned n, struct mr_buffer *b)
 {
-    char *buf = malloc(n * BUFFER + LARGEST);
-    if (!buf)
+    *b = (struct mr_buffer){0};
+    if (mr_buffer_reserve(b, n * BUFFER + LARGEST))
         abort();
-    return memset(buf, 1, n * BUFFER + LARGEST);
+    mr_buffer_prefault(b);
+    return (char *)b->data;
 }
 
 static void *read_files(void *arg)
 {
     struct loop *l = arg;
-    char *buf = buffers(l->keep);
+    struct mr_buffer memory;
+    char *buf = buffers(l->keep, &memory);
     pthread_barrier_wait(&l->start);
     uint64_t i;
     for (uint64_t k = 0; (i = atomic_fetch_add(&l->next, 1)) < l->files->n; k++) {
@@ -47,7 +51,7 @@ static void *read_files(void *arg)
             atomic_store(&l->failed, 1);
         close(fd);
     }
-    free(buf);
+    mr_buffer_fini(&memory);
     return NULL;
 }
 
@@ -73,7 +77,8 @@ static void *ring_files(void *arg)
     struct io_uring ring;
     unsigned depth = l->depth, under_way = 0;
     unsigned keep = l->keep > depth ? l->keep : depth;
-    char *buf = buffers(keep);
+    struct mr_buffer memory;
+    char *buf = buffers(keep, &memory);
     uint64_t k = 0;
     int bad = io_uring_queue_init(depth * 3, &ring,
                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) ||
@@ -107,7 +112,7 @@ static void *ring_files(void *arg)
         }
     }
     io_uring_queue_exit(&ring);
-    free(buf);
+    mr_buffer_fini(&memory);
     return NULL;
 }
 

@@ -10,8 +10,8 @@ struct file_list {
 };
 
 /* Files per second of `threads` threads that open, fstat, read and close.  Each reads into `keep`
- * buffers in turn: 1 throws a file away at once and stays in the CPU's cache; as many as the
- * pipeline has slots is the least that delivering files to somebody can cost. */
+ * buffers in turn: 1 throws a file away at once and stays in the CPU's cache; the slots of two
+ * batches are the least that delivering files in batches can do with. */
 double bare_threads(const struct file_list *files, unsigned threads, unsigned keep);
 /* The same by io_uring: chains of open, read, close, `depth` of them under way in all.  0: failed.
  */

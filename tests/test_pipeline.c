@@ -416,6 +416,41 @@ static void a_storm_of_signals_changes_nothing(void **state)
     mr_dataset_unref(d);
 }
 
+/* A wake-up that is missing would make one of these hang. */
+static void no_worker_sleeps_while_there_is_work(void **state)
+{
+    static const unsigned threads[] = {1, 2, 8}, prefetch[] = {MR_NONE, 1, 4}, hold[] = {1, 3};
+    struct tempdir *t = *state;
+    photo_set_write(t, 60);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    for (unsigned i = 0; i < 3 * 3 * 2 * 2; i++) {
+        struct mr_pipeline_opts o = opts();
+        o.threads = threads[i % 3];
+        o.prefetch = prefetch[i / 3 % 3];
+        o.hold = hold[i / 9 % 2];
+        o.batch = i / 18 ? 7 : 1;
+        o.keep_last = 1;
+        o.epochs = 3;
+        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_batch *held[3] = {0};
+        uint64_t n = 0;
+        for (unsigned k = 0, ends = 0; ends < 3; k++) {
+            struct mr_batch **b = &held[k % o.hold];
+            mr_batch_unref(*b); /* the oldest; all others stay out */
+            *b = NULL;
+            int r = mr_pipeline_next(p, b);
+            assert_true(r >= 0);
+            n += r ? (*b)->n : 0;
+            ends += !r;
+        }
+        for (unsigned k = 0; k < 3; k++)
+            mr_batch_unref(held[k]);
+        assert_int_equal(n, 3 * 60);
+        mr_pipeline_close(p);
+    }
+    mr_dataset_unref(d);
+}
+
 static void a_consumer_may_hold_as_many_batches_as_it_said(void **state)
 {
     struct tempdir *t = *state;
@@ -741,6 +776,7 @@ int main(void)
         WITH_TEMPDIR(a_map_fills_slots_and_its_failures_are_replaced),
         WITH_TEMPDIR(few_descriptors_slow_a_run_down_but_change_nothing),
         WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
+        WITH_TEMPDIR(no_worker_sleeps_while_there_is_work),
         WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),
         WITH_TEMPDIR(a_wait_can_be_interrupted),
         WITH_TEMPDIR(closing_in_the_middle_drops_what_was_prefetched),

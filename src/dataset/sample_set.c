@@ -4,7 +4,7 @@
  *             -> pick[]  (after a split: the entries' numbers; NULL = all of them)
  *
  * Nothing changes after opening, so reading needs no lock; the two reference counts are atomic. */
-#include <millrace/dataset.h>
+#include "sample_set.h"
 
 #include "csv_list.h"
 #include "draw.h"
@@ -191,6 +191,12 @@ uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index)
 int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap)
 {
     return d->entries ? mr_entries_path(&d->entries->e, entry_of(d, index), buf, cap) : -ENOENT;
+}
+
+void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later)
+{
+    if (d->entries)
+        mr_entries_prefetch(&d->entries->e, entry_of(d, next), entry_of(d, later));
 }
 
 size_t mr_dataset_memory(const struct mr_dataset *d)

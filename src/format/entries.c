@@ -197,6 +197,12 @@ int mr_entries_path(const struct mr_entries *e, uint64_t i, char *buf, size_t ca
     return (int)(dir_len + name_len);
 }
 
+void mr_entries_prefetch(const struct mr_entries *e, uint64_t next, uint64_t later)
+{
+    __builtin_prefetch(&e->entry[later]);
+    __builtin_prefetch(e->names + e->entry[next].name);
+}
+
 size_t mr_entries_memory(const struct mr_entries *e)
 {
     size_t bytes = e->cap * sizeof *e->entry + e->names_cap + e->cap_dirs * sizeof *e->dirs +

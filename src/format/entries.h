@@ -43,6 +43,9 @@ void mr_entries_finish(struct mr_entries *e);
 uint32_t mr_entries_label(const struct mr_entries *e, uint64_t i);
 /* Length of the path written to buf, or -ENAMETOOLONG. */
 int mr_entries_path(const struct mr_entries *e, uint64_t i, char *buf, size_t cap);
+/* Fetch into the CPU's cache what the path and label of sample `next` need, and of `later` what
+ * that will need. */
+void mr_entries_prefetch(const struct mr_entries *e, uint64_t next, uint64_t later);
 size_t mr_entries_memory(const struct mr_entries *e);
 
 #endif

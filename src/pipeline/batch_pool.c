@@ -249,7 +249,6 @@ void mr_batch_unref(struct mr_batch *pub)
     mr_batch_pool_give(pool, b);
     pool->n_out--;
     unsigned left = --pool->refs;
-    pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->mu);
     if (!left)
         pool_free(pool);

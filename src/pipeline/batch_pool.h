@@ -61,7 +61,7 @@ struct mr_work_batch {
 
 struct mr_batch_pool {
     pthread_mutex_t mu;
-    pthread_cond_t work; /* a batch came back, the window moved, or it is time to stop */
+    pthread_cond_t work; /* the window moved, or it is time to stop */
     unsigned batch;
     size_t slot_bytes; /* of the slab */
     int whole_files;   /* no map: slots hold files and may spill into `big` */
@@ -84,7 +84,8 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
 /* Drop the pipeline's reference; the last batch that comes back frees the pool. */
 void mr_batch_pool_unref(struct mr_batch_pool *pool);
 
-/* With pool->mu held: a free batch or NULL; giving one back. */
+/* With pool->mu held: a free batch or NULL; giving one back.  The pool is made with a batch for
+ * each that may be in work or out, so whoever may begin one finds one free. */
 struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool);
 void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
 

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "sample_set.h"
 #include "sample_trace.h"
 
 #include <millrace/trace.h>
@@ -29,6 +30,7 @@
 #define POLL_NS  50000000 /* how often should_stop is asked */
 #define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
 #define SPIN_NS  20000    /* batches filled faster than that are not worth going to sleep for */
+#define AHEAD    3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
 /* ---- workers' side ---- */
 
@@ -45,6 +47,28 @@ static int may_open(const struct mr_pipeline *p)
     if (p->o.prefetch == MR_NONE)
         return p->wanted && p->next_open == p->next_out;
     return p->next_open < p->next_out + p->window;
+}
+
+/* With the lock held: there is work; call a worker that sleeps, if there is one.  Each is called
+ * once: until it runs, the next call goes to another. */
+static void wake_worker(struct mr_pipeline *p)
+{
+    if (!p->n_idle)
+        return;
+    p->n_idle--;
+    p->n_called++;
+    pthread_cond_signal(&p->pool->work);
+}
+
+/* With the lock held: sleep until there may be work. */
+static void wait_for_work(struct mr_pipeline *p)
+{
+    p->n_idle++;
+    pthread_cond_wait(&p->pool->work, &p->pool->mu);
+    if (p->n_called)
+        p->n_called--;
+    else
+        p->n_idle--; /* nobody called: it is time to stop, or a spurious wake-up */
 }
 
 /* With the lock held: begin the next batch, if it is time. */
@@ -121,6 +145,8 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
         w->end = n - first < w->chunk ? n : first + w->chunk;
     }
     unsigned slot = w->next++;
+    if (slot + 2 * AHEAD < b->pub.n)
+        mr_dataset_prefetch(w->p->data, b->index[slot + AHEAD], b->index[slot + 2 * AHEAD]);
     *t = (struct mr_task){.batch = b, .slot = slot, .index = b->index[slot]};
     return 1;
 }
@@ -149,19 +175,16 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 p->open = open_next(p);
             if (p->open) {
                 /* There is more than one slot to fill: pass the word on. */
-                if (p->n_idle)
-                    pthread_cond_signal(&pool->work);
+                wake_worker(p);
                 break;
             }
             if (!block) {
                 result = 0;
                 break;
             }
-            p->n_idle++;
             idle_from = idle_from ? idle_from : mr_trace_now();
-            pthread_cond_wait(&pool->work, &pool->mu);
+            wait_for_work(p);
             idle_to = mr_trace_now();
-            p->n_idle--;
         }
         w->batch = p->open;
         w->chunk = p->fill_ns < QUICK_NS ? p->quick_chunk : 1;
@@ -472,8 +495,8 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         return -EBUSY;
     }
     p->begun = p->wanted = 1;
-    if (p->n_idle && may_open(p))
-        pthread_cond_signal(&pool->work);
+    if (may_open(p))
+        wake_worker(p);
     if (!is_ready(p) && p->fill_ns < SPIN_NS)
         spin_until_ready(p);
     p->asleep = 1;
@@ -490,8 +513,8 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         p->next_out++;
         pool->n_out++;
         pool->refs++;
-        if (p->n_idle && may_open(p))
-            pthread_cond_signal(&pool->work);
+        if (may_open(p))
+            wake_worker(p);
     }
     pthread_mutex_unlock(&pool->mu);
     return r;

@@ -62,7 +62,8 @@ struct mr_pipeline {
     int begun;
     int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
     uint64_t fill_ns;   /* what the batch that was finished last took */
-    unsigned n_idle;    /* workers that wait for work */
+    unsigned n_idle;    /* workers that wait for work and have not been called, */
+    unsigned n_called;  /* and those that have been called and are about to wake up */
     int broken;         /* -errno: a worker could not go on */
     unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;

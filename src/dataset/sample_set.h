@@ -1,0 +1,11 @@
+/* sample_set.h - what the pipeline asks of a data set beyond <millrace/dataset.h>. */
+#ifndef MR_SAMPLE_SET_H
+#define MR_SAMPLE_SET_H
+
+#include <millrace/dataset.h>
+
+/* Samples `next` and, some time after it, `later` will be asked for: in a shuffled order their
+ * entries are in no cache, and fetching them takes as long as a system call. */
+void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later);
+
+#endif
