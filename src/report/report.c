@@ -57,13 +57,14 @@ static double best_of(const struct mr_json *root, const char *experiment, const 
     return best;
 }
 
+/* In per cent, to one decimal: more would claim what nobody measured. */
 static double stall_of(const struct mr_json *root, const char *mode)
 {
     struct mr_view v = {.e = mr_view_find(root, "checkpoint")};
     for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
         const char *m = mr_view_text(&v, i, "mode");
         if (m && !strcmp(m, mode))
-            return 100 * mr_view_number(&v, i, "share");
+            return round(1000 * mr_view_number(&v, i, "share")) / 10;
     }
     return NAN;
 }
