@@ -215,7 +215,10 @@ static struct mr_device *limit_only(double mb_per_s)
     return d;
 }
 
-/* The median of the runs, and the largest of them all: no run may exceed a limit. */
+/* The median of the runs, and the largest of them all: no run may exceed a limit.  Each has a
+ * device of its own: what a run that is ended leaves under way is charged, and the next would wait
+ * for it.
+ */
 static void report_limits(struct mr_dataset *data)
 {
     double largest = 0, v[MAX_RUNS];
@@ -225,18 +228,18 @@ static void report_limits(struct mr_dataset *data)
         for (unsigned l = 0; l < 3; l++) {
             printf("| %s engine, limit %.0f MB/s |", e ? "uring" : "threads", limits[l]);
             for (unsigned k = 0; k < 3; k++) {
-                struct mr_device *d = limit_only(limits[l]);
-                struct reading how = {.engine = e ? MR_ENGINE_URING : MR_ENGINE_THREADS,
-                                      .threads = e ? 1 : outstanding[k],
-                                      .depth = outstanding[k],
-                                      .storage = d};
                 for (unsigned i = 0; i < runs; i++) {
+                    struct mr_device *d = limit_only(limits[l]);
+                    struct reading how = {.engine = e ? MR_ENGINE_URING : MR_ENGINE_THREADS,
+                                          .threads = e ? 1 : outstanding[k],
+                                          .depth = outstanding[k],
+                                          .storage = d};
                     v[i] = read_once(data, &how).mb / limits[l];
                     largest = v[i] > largest ? v[i] : largest;
+                    mr_device_close(d);
                 }
                 printf(" %.4f |", median(v));
                 fflush(stdout);
-                mr_device_close(d);
             }
             printf("\n");
         }
