@@ -246,8 +246,11 @@ static int compare(struct setting *s, const struct contender *ours, const struct
 
 int main(int argc, char **argv)
 {
-    static const char *const torch_ways[] = {"torch_loader.py --decoder pil --workers 1",
+    static const char *const torch_ways[] = {"torch_loader.py --decoder pil --workers 0",
+                                             "torch_loader.py --decoder pil --workers 1",
                                              "torch_loader.py --decoder pil --workers 2",
+                                             "torch_loader.py --decoder pil --workers 4",
+                                             "torch_loader.py --decoder torchvision --workers 0",
                                              "torch_loader.py --decoder torchvision --workers 1",
                                              "torch_loader.py --decoder torchvision --workers 2",
                                              "torch_loader.py --decoder torchvision --workers 4",

@@ -48,6 +48,14 @@ int tempdir_setup(void **state)
     return 0;
 }
 
+int tempdir_setup_in_memory(void **state)
+{
+    if (access("/dev/shm", W_OK))
+        return tempdir_setup(state);
+    *state = tempdir_new("/dev/shm");
+    return 0;
+}
+
 int tempdir_teardown(void **state)
 {
     tempdir_free(*state);

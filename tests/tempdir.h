@@ -14,6 +14,8 @@ struct tempdir {
 };
 
 int tempdir_setup(void **state);
+/* In memory if possible: for hundreds of runs with a dozen syncs each. */
+int tempdir_setup_in_memory(void **state);
 int tempdir_teardown(void **state);
 
 /* The same anywhere: in folder `parent`. */

@@ -153,16 +153,7 @@ static void interruptions_and_short_writes_are_continued(void **state)
     loop(*state, o, FAULT_SHORT, 0);
 }
 
-/* In memory if possible: there are hundreds of runs with a dozen syncs each. */
-static int setup(void **state)
-{
-    if (access("/dev/shm", W_OK))
-        return tempdir_setup(state);
-    *state = tempdir_new("/dev/shm");
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tempdir_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_setup_in_memory, tempdir_teardown)
 
 int main(void)
 {

@@ -121,16 +121,7 @@ static void the_same_from_safetensors(void **state)
     loop(dir, from, COPY, FAULT_EINTR);
 }
 
-/* In memory if possible: there are hundreds of runs with a dozen syncs each. */
-static int setup(void **state)
-{
-    if (access("/dev/shm", W_OK))
-        return tempdir_setup(state);
-    *state = tempdir_new("/dev/shm");
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tempdir_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_setup_in_memory, tempdir_teardown)
 
 int main(void)
 {
