@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """OpenCV's imdecode and resize in as many processes as asked for: decode, resize to 224, batch.
 
-    opencv_loader.py DIR [--workers 1,2] [--crop-flip] [--epochs 3] [--batch 64] [--json]
+    opencv_loader.py DIR [--workers 1,2] [--crop-flip] [--epochs 3] [--batch 64] [--files N] [--json]
 
-Every file below DIR that OpenCV decodes is a sample.  A worker makes whole batches, float32 in 0..1
+Every file below DIR that OpenCV has a decoder for is a sample, or the first N of them.  A worker makes whole batches, float32 in 0..1
 with the colours in planes, in its own memory: what it costs to hand them over is not counted.  The
 first epoch warms up and is not counted; one line is printed for each number of workers: the median
 of the other epochs, in images/s.
@@ -63,7 +63,7 @@ def image_files(root):
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
-            if os.path.getsize(path) and load(path) is not None:
+            if cv2.haveImageReader(path):
                 found.append(path)
     return sorted(found)
 
@@ -88,10 +88,11 @@ def main():
     p.add_argument("--crop-flip", action="store_true")
     p.add_argument("--epochs", type=int, default=3)
     p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--files", type=int)
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     cv2.setNumThreads(1)
-    paths = image_files(args.dir)
+    paths = image_files(args.dir)[:args.files]
     if not paths:
         sys.exit("no images in " + args.dir)
     for workers in [int(w) for w in args.workers.split(",")]:

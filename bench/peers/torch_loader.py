@@ -2,9 +2,9 @@
 """PyTorch's DataLoader on the work that millrace's decoder does: decode, resize to 224, batch.
 
     torch_loader.py DIR [--workers 0,1,2,4] [--decoder pil|torchvision] [--crop-flip]
-                        [--epochs 3] [--batch 64] [--json]
+                        [--epochs 3] [--batch 64] [--files N] [--json]
 
-Every file below DIR that is an image is a sample.  The first epoch warms up and is not counted; one
+Every file below DIR that is an image is a sample, or the first N of them.  The first epoch warms up and is not counted; one
 line is printed for each number of workers: the median of the other epochs, in images/s.
 Debian: python3-torch python3-torchvision python3-pil.
 """
@@ -85,10 +85,11 @@ def main():
     p.add_argument("--crop-flip", action="store_true")
     p.add_argument("--epochs", type=int, default=3)
     p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--files", type=int)
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     torch.set_num_threads(1)  # as DataLoader's workers have it
-    paths = image_files(args.dir)
+    paths = image_files(args.dir)[:args.files]
     if not paths:
         sys.exit("no images in " + args.dir)
     for workers in [int(w) for w in args.workers.split(",")]:
