@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_uint_fast64_t n_calls, fail_at, n_allocations, n_reads, break_at;
-static atomic_int armed, hit, break_code;
+static atomic_int armed, hit, break_code, openat2_error;
 static atomic_int_fast64_t live;
 static enum fault_kind kind;
 void (*faults_before_read)(void);
@@ -190,6 +191,23 @@ WRAP(int, openat64, int dir, const char *path, int flags, int mode)
     if (kind == FAULT_LATE)
         __real_close(__real_openat64(dir, path, flags, mode));
     return file_error();
+}
+
+void faults_refuse_openat2(int code)
+{
+    atomic_store(&openat2_error, code);
+}
+
+/* syscall is variadic in its declaration; no call of ours has more arguments. */
+WRAP(long, syscall, long number, long a, long b, long c, long d)
+{
+    if (number != SYS_openat2)
+        return __real_syscall(number, a, b, c, d);
+    if (atomic_load(&openat2_error)) {
+        errno = atomic_load(&openat2_error);
+        return -1;
+    }
+    return turn(FAIL | EINTR_TOO) ? file_error() : opened((int)__real_syscall(number, a, b, c, d));
 }
 
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)

@@ -28,6 +28,9 @@ uint64_t faults_n_allocations(void);
 /* Called before each read or statx of ours while set; to change a file under the reader. */
 extern void (*faults_before_read)(void);
 extern void (*faults_before_statx)(void);
+/* An errno that openat2 answers while set: nothing is ever in memory (EAGAIN), or not here (EPERM).
+ */
+void faults_refuse_openat2(int code);
 /* The n-th successful read completion of io_uring (from 1) becomes this error. */
 void faults_break_completion(uint64_t n, int code);
 

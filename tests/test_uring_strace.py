@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_uring_strace.py - in the uring engine, io_uring alone opens and reads the samples.
+"""test_uring_strace.py - in the uring engine io_uring alone reads the samples, and opens what it
+takes I/O to open.
 
 The program runs under strace; calls that name a file of the data set are counted.  The threads
 engine on the same data is the control: there the same count must find every sample."""
@@ -12,7 +13,8 @@ from system_kit import STRACE_ENV, TempDirCase, main, make_files, needs, run, ur
 
 READS = ["read", "pread64", "readv", "preadv", "preadv2", "sendfile", "splice", "copy_file_range",
          "mmap"]
-OPENS = ["open", "openat", "openat2"]
+OPENS = ["open", "openat"]
+AHEAD = ["openat2"]  # of files that are in memory, with RESOLVE_CACHED
 COUNT = 48
 
 
@@ -35,7 +37,7 @@ class UnderStrace(TempDirCase):
     def calls(self, engine, *more):
         """{(call, in the main thread?): how often a file of the data set was named}, images."""
         log = self.dir / "log"
-        trace = "trace=" + ",".join(["?" + name for name in (*READS, *OPENS)])
+        trace = "trace=" + ",".join(["?" + name for name in (*READS, *OPENS, *AHEAD)])
         done = run("bench", "--data", self.data, "--engine", engine, "--threads", 2, "--batch", 8,
                    "--runs", 1, "--json", "-", *more, env=STRACE_ENV,
                    prefix=["strace", "-f", "-y", "-s", "4096", "-e", trace, "-o", log])
@@ -49,6 +51,8 @@ class UnderStrace(TempDirCase):
             main_thread = main_thread or thread
             # A mapping by the main thread is how residency is asked where cachestat is missing.
             if f"{self.data}/class" in rest:
+                if call in AHEAD:
+                    self.assertIn("RESOLVE_CACHED", rest)
                 counts[call, thread == main_thread] += 1
         return counts, done.json["results"][0]["images"]
 
@@ -75,6 +79,9 @@ class UnderStrace(TempDirCase):
         # What the main thread opens to ask about the cache is the same in both.
         self.assertEqual(self.total(uring, OPENS, [True]), self.total(threads, OPENS, [True]))
         self.assertEqual(self.total(threads, OPENS) - self.total(uring, OPENS), images)
+        # A file is opened ahead at most once.
+        self.assertLessEqual(self.total(uring, AHEAD), images)
+        self.assertEqual(self.total(threads, AHEAD), 0)
 
     def test_large_and_bad_samples_are_no_exception(self):
         folder = self.data / "class0"

@@ -29,10 +29,16 @@ struct mr_slot_cost {
     uint64_t map_at;            /* decoding or the map began, and took: */
     uint64_t decode_ns, resize_ns;
     uint64_t map_ns; /* a callback; only while a trace is on */
-    unsigned path; /* enum mr_decoder_path: who decoded it */
+    unsigned path;   /* enum mr_decoder_path: who decoded it */
 };
 
-/* Memory for a file that does not fit into its slot. */
+/* Where in the slab a file lies. */
+struct mr_slot_place {
+    size_t at, cap;
+};
+#define MR_PLACE_ALIGN ((size_t)4096) /* what direct I/O asks for */
+
+/* Memory for a file that does not fit into the slab. */
 struct mr_big_file {
     struct mr_buffer buf;
     struct mr_big_file *next;
@@ -47,8 +53,10 @@ struct mr_work_batch {
     uint64_t *index;        /* [batch] the samples that belong here, before substitution */
     struct mr_slot_cost *cost; /* [batch] */
 
-    struct mr_buffer slab;    /* the slots */
-    struct mr_big_file **big; /* [batch] for files larger than a slot; NULL with a map */
+    struct mr_buffer slab;       /* the slots; without a map, files one after the other: */
+    atomic_size_t used;          /* bytes handed out */
+    struct mr_slot_place *place; /* [batch] to whom; cap 0: nothing yet; NULL with a map */
+    struct mr_big_file **big;    /* [batch] for files beyond the slab; NULL with a map */
 
     /* Guarded by pool->mu */
     int ready;
@@ -63,7 +71,7 @@ struct mr_batch_pool {
     pthread_mutex_t mu;
     pthread_cond_t work; /* the window moved, or it is time to stop */
     unsigned batch;
-    size_t slot_bytes; /* of the slab */
+    size_t slot_bytes; /* of the slab; without a map, what a slot has of it on average */
     int whole_files;   /* no map: slots hold files and may spill into `big` */
 
     /* Guarded by mu */
@@ -89,8 +97,9 @@ void mr_batch_pool_unref(struct mr_batch_pool *pool);
 struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool);
 void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
 
-/* Room for a file of `size` bytes in a slot; the first `keep` bytes of `from` are carried over if
- * it has to be somewhere else.  NULL when there is no memory. */
+/* Without a map: room for a file of `size` bytes, pool->slot_bytes when that is not known yet; the
+ * first `keep` bytes of `from` are carried over if it has to be somewhere else.  NULL when there is
+ * no memory. */
 uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
                       size_t keep, size_t *cap);
 

@@ -7,7 +7,8 @@
  * all workers at once.  Before each map the free places are refilled and submitted, so that the
  * device stays busy while the worker computes.
  *
- * Without a map a file is read straight into its slot; with one, into the flight's own buffer.
+ * Without a map a file is read straight into its slot; with one, into the flight's own buffer.  The
+ * room is the file's size where the reader can tell it ahead, else what most files fit in.
  *
  * With an emulated device a file that has arrived is held back until the device would have
  * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
@@ -20,6 +21,7 @@
 #include "errtext.h"
 #include "ledger.h"
 #include "uring_reader.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,8 +53,10 @@ static void fini(struct mr_worker *w)
     if (!r)
         return;
     mr_uring_reader_close(r->reader);
-    for (unsigned i = 0; r->flight && i < r->depth; i++)
+    for (unsigned i = 0; r->flight && i < r->depth; i++) {
+        mr_uring_op_drop(&r->flight[i].op); /* still there only if the ring failed */
         mr_buffer_fini(&r->flight[i].file);
+    }
     free(r->flight);
     free(r->done);
     free(r->held);
@@ -129,12 +133,21 @@ static void take_off(struct mr_worker *w, struct flight *f)
     f->start_ns = f->asked_ns - f->late_ns;
     f->late_ns = 0;
     f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
-    while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0)
+    while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0 ||
+           (code = mr_uring_reader_find(r->reader, &f->op)) < 0)
         if (mr_ledger_note(p, &f->task, "open", code, "")) {
             land(w, f, NULL, 0);
             return;
         }
-    make_room(w, f, 1);
+    size_t size = code                   ? mr_direct_round(f->op.size)
+                  : p->pool->whole_files ? p->pool->slot_bytes
+                                         : MR_FIRST_ROOM;
+    if (make_room(w, f, size)) {
+        mr_uring_op_drop(&f->op);
+        mr_ledger_give_up(p, &f->task, "read", -ENOMEM);
+        land(w, f, NULL, 0);
+        return;
+    }
     mr_uring_reader_start(r->reader, &f->op);
     r->n_under_way++;
 }

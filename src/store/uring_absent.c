@@ -15,6 +15,18 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
     return mr_fail(err, -ENOTSUP, "io_uring: this build has no liburing; use the threads engine");
 }
 
+int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    (void)r;
+    (void)op;
+    return 0;
+}
+
+void mr_uring_op_drop(struct mr_uring_op *op)
+{
+    (void)op;
+}
+
 void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     (void)r;

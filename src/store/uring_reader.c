@@ -1,4 +1,6 @@
-/* uring_reader.c - open, read and close of a file as one chain of linked io_uring requests.
+/* uring_reader.c - whole files by io_uring: a chain of open, read and close, or a read alone.
+ *
+ * A file that may have to be looked for on the device is one chain of linked requests:
  *
  *     openat -> slot s of the ring's own file table      IOSQE_IO_LINK: if it fails, the rest is
  *     read   <- slot s                                    cancelled
@@ -9,10 +11,21 @@
  * before the open has run, and RLIMIT_NOFILE is not consumed.  Slot s belongs to one op at a time
  * and is free again when all three completions have arrived: a chain cannot leak a descriptor.
  *
- * The read asks for as much as the buffer holds.  How long the file is supposed to be is asked
- * afterwards (statx by path: the inode is in memory then, so it costs no I/O), and the bytes must
- * match, as in whole_file.c.  A file larger than the buffer is reported to the caller, who makes
- * room and starts the op again: the part that is there is kept.
+ * The chain's read asks for as much as the buffer holds.  How long the file is supposed to be is
+ * asked afterwards (statx by path: the inode is in memory then, so it costs no I/O), and the bytes
+ * must match, as in whole_file.c.  A file larger than the buffer is reported to the caller, who
+ * makes room and starts the op again: the part that is there is kept.
+ *
+ * A file whose name and inode are in memory is opened before (openat2 with RESOLVE_CACHED, which
+ * gives up rather than wait; the ring's own open tries the same first).  Then fstat tells its size
+ * for a tenth of what a second walk along its path costs, the caller gives it just the room it
+ * needs, and the ring has one request to run in place of three that wait for each other.  The rule
+ * is that of whole_file.c to the letter: the size before the read is what the read must deliver, so
+ * a file that shrinks meanwhile is noticed wherever the read stood, and one that grows is cut at
+ * the size it had.  A pipe is refused before anything waits for its bytes; the name of one that
+ * somebody else has open is in memory.  (Where openat2 is forbidden, an empty pipe with a writer
+ * holds its chain up.)  What cannot be opened ahead, for whatever reason, is left to the chain, and
+ * so is saying what is wrong with it.
  *
  * Files are opened with O_NONBLOCK so that a pipe in the data set blocks nobody.  File systems
  * without non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a
@@ -35,6 +48,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum part { PART_OPEN, PART_READ, PART_CLOSE, N_PARTS };
 
@@ -47,6 +61,7 @@ enum part { PART_OPEN, PART_READ, PART_CLOSE, N_PARTS };
 struct mr_uring_reader {
     struct io_uring ring;
     int open_flags;
+    int never_cached; /* files cannot be opened ahead here */
     unsigned n_free;
     unsigned free_slot[]; /* [depth], the first n_free are free */
 };
@@ -70,6 +85,7 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
     if (!r)
         return mr_fail(err, -ENOMEM, "io_uring: no memory");
     r->n_free = depth;
+    r->never_cached = 0;
     r->open_flags = O_RDONLY | O_NONBLOCK;
     for (unsigned i = 0; i < depth; i++)
         r->free_slot[i] = i;
@@ -112,8 +128,54 @@ static void tag(struct io_uring_sqe *sqe, struct mr_uring_op *op, enum part part
     sqe->flags |= flags;
 }
 
+int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    struct stat st;
+    if (r->never_cached)
+        return 0;
+    int fd = mr_open_cached(op->path, r->open_flags & O_DIRECT, &st);
+    r->never_cached = fd == -ENOTSUP;
+    if (fd < 0)
+        return 0;
+    int code = mr_whole_file_allowed(st.st_mode, (uint64_t)st.st_size, op->max);
+    if (!code && !(r->open_flags & O_NONBLOCK) && fcntl(fd, F_SETFL, r->open_flags))
+        code = -errno;
+    if (code) {
+        close(fd);
+        return code;
+    }
+    op->is_found = 1;
+    op->fd = fd;
+    op->direct = (r->open_flags & O_DIRECT) != 0;
+    op->size = (size_t)st.st_size;
+    op->inode = st.st_ino;
+    return 1;
+}
+
+void mr_uring_op_drop(struct mr_uring_op *op)
+{
+    if (op->is_found)
+        close(op->fd);
+    op->is_found = 0;
+}
+
+/* Queue the read of a file that was opened ahead. */
+static void start_found(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    size_t left = (op->direct ? mr_direct_round(op->size) : op->size) - op->have;
+    op->n_pending = 1;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+    io_uring_prep_read(sqe, op->fd, op->buf + op->have, left > MAX_READ ? MAX_READ : (unsigned)left,
+                       op->have);
+    tag(sqe, op, PART_READ, 0);
+}
+
 void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
+    if (op->is_found) {
+        start_found(r, op);
+        return;
+    }
     op->slot = r->free_slot[--r->n_free];
     op->n_pending = N_PARTS;
     size_t room = op->cap - op->have;
@@ -149,6 +211,32 @@ static int fail(struct mr_uring_op *op, const char *stage, int code)
 {
     op->stage = stage;
     return code;
+}
+
+/* The read of a file that was opened ahead is through.  Returns op->result, or 2 = read on. */
+static int judge_found(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    int n = op->read_res;
+    int refused = n == -EINVAL && op->direct; /* perhaps this file system has no direct I/O */
+    if (n < 0 && !refused && !mr_ring_is_passing(n))
+        return fail(op, "read", n);
+    if (n < 0 && ++op->n_retries > MAX_RETRIES)
+        return fail(op, "read", -EAGAIN);
+    if (n == -EAGAIN) /* a regular file: it is the flag, see above */
+        r->open_flags &= ~O_NONBLOCK;
+    if (n >= 0 && op->no_direct) /* it was that */
+        r->open_flags &= ~O_DIRECT;
+    if (n > 0)
+        op->have += (size_t)n;
+    if (op->have >= op->size) /* more: a direct read asks for whole blocks, and the file grew */
+        return 0;
+    if (n == 0)
+        return fail(op, "read", -ENODATA);
+    op->no_direct |= refused;
+    if (refused || op->have % MR_DIRECT_ALIGN) /* cannot go on between two blocks */
+        op->direct = 0;
+    int flags = (r->open_flags & O_NONBLOCK) | (op->direct ? O_DIRECT : 0);
+    return fcntl(op->fd, F_SETFL, flags) ? fail(op, "read", -errno) : 2;
 }
 
 /* All three parts are through: what came of the file?  Returns op->result, or 2 = read on. */
@@ -201,7 +289,7 @@ static void finish_part(struct mr_uring_reader *r, const struct io_uring_cqe *cq
         (*op)->open_res = cqe->res;
     else if (part == PART_READ)
         (*op)->read_res = cqe->res;
-    if (--(*op)->n_pending == 0)
+    if (--(*op)->n_pending == 0 && !(*op)->is_found)
         r->free_slot[r->n_free++] = (*op)->slot;
 }
 
@@ -216,7 +304,9 @@ static unsigned collect(struct mr_uring_reader *r, struct mr_uring_op **done, un
         io_uring_cqe_seen(&r->ring, cqe);
         if (op->n_pending)
             continue;
-        op->result = judge(r, op);
+        op->result = op->is_found ? judge_found(r, op) : judge(r, op);
+        if (op->result != 2)
+            mr_uring_op_drop(op);
         op->done_ns = mr_clock_ns();
         if (op->result == 2)
             mr_uring_reader_start(r, op);

@@ -1,6 +1,6 @@
 /* uring_reader.h - many whole-file reads under way at once in one thread, by io_uring.
  *
- * Lifetime: open -> (start* submit wait*)* -> close.  One thread per reader. */
+ * Lifetime: open -> ((find? start)* submit wait*)* -> close.  One thread per reader. */
 #ifndef MR_URING_READER_H
 #define MR_URING_READER_H
 
@@ -31,6 +31,7 @@ struct mr_uring_op {
     /* Private */
     unsigned slot, n_pending, n_retries;
     int no_direct;
+    int is_found, fd; /* it was opened ahead of the ring, as fd */
     int open_res, read_res;
 };
 
@@ -40,6 +41,12 @@ struct mr_uring_op {
  */
 int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
                          struct mr_error *err);
+/* Open the file here and now if that needs no I/O: 1 when op->size is known and the file waits to
+ * be started with cap >= size, rounded up to 4096 for a direct reader; -errno when its type or size
+ * is refused (a failure of stage "open"); 0: start it, it is all the ring's. */
+int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op);
+/* Close what was found and will not be started, or was under way when the ring failed. */
+void mr_uring_op_drop(struct mr_uring_op *op);
 /* Queue a file; never more than `depth` at once.  The kernel sees it at the next submit or wait. */
 void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
 int mr_uring_reader_submit(struct mr_uring_reader *r);

@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int mr_whole_file_allowed(unsigned mode, uint64_t size, uint64_t max)
@@ -31,6 +33,23 @@ int mr_open_for_reading(const char *path, struct stat *st)
     do
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, st)) {
+        int r = -errno;
+        close(fd);
+        return r;
+    }
+    return fd;
+}
+
+int mr_open_cached(const char *path, int flags, struct stat *st)
+{
+    struct open_how how = {.flags = (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags),
+                           .resolve = RESOLVE_CACHED};
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM || (errno == EINVAL && !flags)))
+        return -ENOTSUP;
     if (fd < 0)
         return -errno;
     if (fstat(fd, st)) {
