@@ -29,7 +29,7 @@
 
 #define POLL_NS  50000000 /* how often should_stop is asked */
 #define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
-#define SPIN_NS  20000    /* batches filled faster than that are not worth going to sleep for */
+#define ALONE_NS 20000    /* and those filled faster than that by one worker alone */
 #define AHEAD    3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
 /* ---- workers' side ---- */
@@ -50,10 +50,11 @@ static int may_open(const struct mr_pipeline *p)
 }
 
 /* With the lock held: there is work; call a worker that sleeps, if there is one.  Each is called
- * once: until it runs, the next call goes to another. */
+ * once: until it runs, the next call goes to another.  While batches are so quick that a second
+ * worker would come too late, one that is awake is enough: it looks for work before it sleeps. */
 static void wake_worker(struct mr_pipeline *p)
 {
-    if (!p->n_idle)
+    if (!p->n_idle || (p->fill_ns < ALONE_NS && p->n_idle < p->n_workers))
         return;
     p->n_idle--;
     p->n_called++;
@@ -107,7 +108,6 @@ static void count_filled(struct mr_worker *w)
     pthread_mutex_lock(&p->pool->mu);
     b->ready = 1;
     p->fill_ns = mr_clock_ns() - b->open_ns;
-    atomic_fetch_add(&p->n_filled, 1);
     if (p->asleep && p->in_work[p->next_out % p->window] == b)
         pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->pool->mu);
@@ -390,7 +390,6 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (opts)
         p->o = *opts;
     fill_in_defaults(&p->o);
-    p->spare_cpu = p->o.threads < online_cpus();
     p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
                                                                           : &mr_threads_engine;
     int r = check(&p->o, err);
@@ -445,20 +444,6 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
-/* When batches are filled faster than a thread falls asleep and wakes up, watch for the next one
- * instead.  Real samples never are that fast.  If the workers need every CPU, let them have it
- * between two looks.  Lock held. */
-static void spin_until_ready(struct mr_pipeline *p)
-{
-    unsigned seen = atomic_load(&p->n_filled);
-    pthread_mutex_unlock(&p->pool->mu);
-    uint64_t until = mr_clock_ns() + SPIN_NS;
-    while (atomic_load(&p->n_filled) == seen && mr_clock_ns() < until)
-        if (!p->spare_cpu)
-            sched_yield();
-    pthread_mutex_lock(&p->pool->mu);
-}
-
 static void wait_until_ready(struct mr_pipeline *p)
 {
     struct timespec until;
@@ -497,8 +482,6 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     p->begun = p->wanted = 1;
     if (may_open(p))
         wake_worker(p);
-    if (!is_ready(p) && p->fill_ns < SPIN_NS)
-        spin_until_ready(p);
     p->asleep = 1;
     while (!p->error.code && !p->broken && !is_ready(p))
         wait_until_ready(p);

@@ -48,11 +48,9 @@ struct mr_pipeline {
     uint64_t first;               /* ordinal of sequence 0, counted over all epochs */
     uint64_t n_seq;               /* sequences in all */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
-    int spare_cpu;                /* more CPUs than workers */
     unsigned quick_chunk;         /* slots claimed at once when batches are quick */
     pthread_cond_t ready;
     atomic_int stopping;
-    atomic_uint n_filled; /* batches finished so far; watched by a consumer that spins */
 
     /* Guarded by pool->mu */
     struct mr_order order;

@@ -18,7 +18,7 @@
  *
  * A file whose name and inode are in memory is opened before (openat2 with RESOLVE_CACHED, which
  * gives up rather than wait; the ring's own open tries the same first).  Then fstat tells its size
- * for a tenth of what a second walk along its path costs, the caller gives it just the room it
+ * for a fraction of what a second walk along its path costs, the caller gives it just the room it
  * needs, and the ring has one request to run in place of three that wait for each other.  The rule
  * is that of whole_file.c to the letter: the size before the read is what the read must deliver, so
  * a file that shrinks meanwhile is noticed wherever the read stood, and one that grows is cut at
