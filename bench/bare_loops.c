@@ -17,21 +17,28 @@
 #define MAX_THREADS 64
 #define BUFFER      ((size_t)256 << 10) /* apart; a larger file runs into the next one */
 #define LARGEST     ((size_t)1 << 20)
+#define PAGE        ((size_t)4096)
 
 struct loop {
     const struct file_list *files;
     atomic_uint_fast64_t next;
     pthread_barrier_t start;
-    unsigned depth, keep;
+    unsigned depth;
+    size_t keep; /* of each thread */
     atomic_int failed;
 };
 
+static size_t page_round(size_t n)
+{
+    return (n + PAGE - 1) & ~(PAGE - 1);
+}
+
 /* The same kind of memory as the pipeline's: touched, and in huge pages when there is much of it.
  */
-static char *buffers(unsigned n, struct mr_buffer *b)
+static char *buffers(size_t size, struct mr_buffer *b)
 {
     *b = (struct mr_buffer){0};
-    if (mr_buffer_reserve(b, n * BUFFER + LARGEST))
+    if (mr_buffer_reserve(b, size + LARGEST))
         abort();
     mr_buffer_prefault(b);
     return (char *)b->data;
@@ -44,12 +51,15 @@ static void *read_files(void *arg)
     char *buf = buffers(l->keep, &memory);
     pthread_barrier_wait(&l->start);
     uint64_t i;
-    for (uint64_t k = 0; (i = atomic_fetch_add(&l->next, 1)) < l->files->n; k++) {
+    size_t at = 0;
+    while ((i = atomic_fetch_add(&l->next, 1)) < l->files->n) {
         struct stat st;
         int fd = open(l->files->path[i], O_RDONLY);
-        if (fd < 0 || fstat(fd, &st) || read(fd, buf + k % l->keep * BUFFER, LARGEST) != st.st_size)
+        if (fd < 0 || fstat(fd, &st) || read(fd, buf + at, LARGEST) != st.st_size)
             atomic_store(&l->failed, 1);
         close(fd);
+        at += page_round((size_t)st.st_size);
+        at = at < l->keep ? at : 0;
     }
     mr_buffer_fini(&memory);
     return NULL;
@@ -76,10 +86,11 @@ static void *ring_files(void *arg)
     struct loop *l = arg;
     struct io_uring ring;
     unsigned depth = l->depth, under_way = 0;
-    unsigned keep = l->keep > depth ? l->keep : depth;
+    /* How long a file is, is not known when its place is chosen: as long as the mean. */
+    size_t apart = l->keep ? page_round(l->files->bytes / l->files->n) : BUFFER;
+    uint64_t k = 0, n_places = l->keep / apart > depth ? l->keep / apart : depth;
     struct mr_buffer memory;
-    char *buf = buffers(keep, &memory);
-    uint64_t k = 0;
+    char *buf = buffers(n_places * apart, &memory);
     int bad = io_uring_queue_init(depth * 3, &ring,
                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) ||
               io_uring_register_files_sparse(&ring, depth);
@@ -90,7 +101,7 @@ static void *ring_files(void *arg)
     uint64_t i;
     for (unsigned s = 0; !bad && s < depth && (i = atomic_fetch_add(&l->next, 1)) < l->files->n;
          s++) {
-        queue_chain(&ring, l->files->path[i], s, buf + k++ % keep * BUFFER);
+        queue_chain(&ring, l->files->path[i], s, buf + k++ % n_places * apart);
         under_way++;
     }
     while (under_way) {
@@ -106,7 +117,7 @@ static void *ring_files(void *arg)
                 continue;
             under_way--;
             if ((i = atomic_fetch_add(&l->next, 1)) < l->files->n) {
-                queue_chain(&ring, l->files->path[i], s, buf + k++ % keep * BUFFER);
+                queue_chain(&ring, l->files->path[i], s, buf + k++ % n_places * apart);
                 under_way++;
             }
         }
@@ -133,14 +144,15 @@ static double run(struct loop *l, unsigned threads, void *(*body)(void *))
     return atomic_load(&l->failed) ? 0 : (double)l->files->n / seconds;
 }
 
-double bare_threads(const struct file_list *files, unsigned threads, unsigned keep)
+double bare_threads(const struct file_list *files, unsigned threads, uint64_t keep)
 {
-    struct loop l = {.files = files, .keep = keep};
+    struct loop l = {.files = files, .keep = keep / threads};
     return run(&l, threads, read_files);
 }
 
-double bare_uring(const struct file_list *files, unsigned threads, unsigned depth, unsigned keep)
+double bare_uring(const struct file_list *files, unsigned threads, unsigned depth, uint64_t keep)
 {
-    struct loop l = {.files = files, .depth = (depth + threads - 1) / threads, .keep = keep};
+    struct loop l = {
+        .files = files, .depth = (depth + threads - 1) / threads, .keep = keep / threads};
     return run(&l, threads, ring_files);
 }

@@ -9,12 +9,13 @@ struct file_list {
     uint64_t n, bytes;
 };
 
-/* Files per second of `threads` threads that open, fstat, read and close.  Each reads into `keep`
- * buffers in turn: 1 throws a file away at once and stays in the CPU's cache; the slots of two
- * batches are the least that delivering files in batches can do with. */
-double bare_threads(const struct file_list *files, unsigned threads, unsigned keep);
-/* The same by io_uring: chains of open, read, close, `depth` of them under way in all.  0: failed.
- */
-double bare_uring(const struct file_list *files, unsigned threads, unsigned depth, unsigned keep);
+/* Files per second of `threads` threads that open, fstat, read and close.  keep 0: each reads every
+ * file into the same buffer, which stays in the CPU's cache.  Else files lie one behind the other
+ * in `keep` bytes (of all threads together) before the first is overwritten; two batches are the
+ * least that delivering files in batches can do with. */
+double bare_threads(const struct file_list *files, unsigned threads, uint64_t keep);
+/* The same by io_uring: chains of open, read, close, `depth` of them under way in all, each into a
+ * buffer of its own with keep 0.  0: failed. */
+double bare_uring(const struct file_list *files, unsigned threads, unsigned depth, uint64_t keep);
 
 #endif

@@ -1,11 +1,13 @@
 /* compare_read.c - the two engines against bare loops, and against fio on the device.
  *
- *     compare_read DIR [ROUNDS [DEPTH]]
+ *     compare_read DIR [ROUNDS [DEPTH [warm|cold]]]
  *
- * "Bare" loops throw each file away.  "Keeping" loops do nothing else either, but read into the
- * memory of two batches in turn, which is the least that somebody who is given batches can do with:
- * one is looked at while the next is filled.  What a keeping loop reaches of a bare one is thus what
- * can be expected of a pipeline, and is printed first.
+ * "Bare" loops throw each file away: their buffer stays in the CPU's cache.  "Keeping" loops do
+ * nothing else either, but keep files in so many bytes before they overwrite the first.  With 2 MB
+ * that is still about a cache; with two batches of 64 files it is the least that somebody who is
+ * given batches can do with: one is looked at while the next is filled.  What a keeping loop
+ * reaches of a bare one is thus the limit for a pipeline, and is printed first; the engines are
+ * held against both, and the threads engine also with smaller batches.
  *
  * DIR is a data set as make_files writes it.  All contenders read the same files in the same
  * shuffled order; files are cached ("warm") or evicted before each run ("cold").  fio, if it is
@@ -26,13 +28,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SLOTS (2 * 64) /* two batches of the pipeline's default size */
+#define BATCH 64         /* the pipeline's default */
+#define CACHE (2u << 20) /* bytes: the L2 cache of many CPUs */
 
 struct setting {
     const char *dir;
     struct mr_dataset *data;
     struct file_list files; /* shuffled */
-    unsigned threads, depth;
+    unsigned threads, depth, batch;
     int cold, direct;
 };
 
@@ -73,6 +76,7 @@ static double our_rate(const struct setting *s, enum mr_engine engine)
     struct mr_pipeline_opts o = {.engine = engine,
                                  .threads = s->threads,
                                  .io_depth = s->depth,
+                                 .batch = s->batch,
                                  .direct = s->direct,
                                  .seed = 7,
                                  .keep_last = 1,
@@ -106,28 +110,41 @@ static double run_bare_threads(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_threads(&s->files, s->threads, 1);
+    return bare_threads(&s->files, s->threads, 0);
+}
+
+/* What two batches are in memory, on average. */
+static uint64_t two_batches(const struct setting *s)
+{
+    return 2 * BATCH * s->files.bytes / s->files.n;
+}
+
+static double run_caching_threads(void *ctx)
+{
+    struct setting *s = ctx;
+    prepare(s);
+    return bare_threads(&s->files, s->threads, CACHE * s->threads);
 }
 
 static double run_keeping_threads(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_threads(&s->files, s->threads, SLOTS / s->threads);
+    return bare_threads(&s->files, s->threads, two_batches(s));
 }
 
 static double run_bare_uring(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_uring(&s->files, s->threads, s->depth, 1);
+    return bare_uring(&s->files, s->threads, s->depth, 0);
 }
 
 static double run_keeping_uring(void *ctx)
 {
     struct setting *s = ctx;
     prepare(s);
-    return bare_uring(&s->files, s->threads, s->depth, SLOTS / s->threads);
+    return bare_uring(&s->files, s->threads, s->depth, two_batches(s));
 }
 
 /* Bytes per second as a rate of files of the set's mean size, so that it compares. */
@@ -159,59 +176,91 @@ static int compare(struct setting *s, const struct contender *ours, const struct
 {
     struct comparison c;
     char what[64];
-    snprintf(what, sizeof what, "%s%s, %u thread%s, depth %u", s->cold ? "cold" : "warm",
-             s->direct ? " direct" : "", s->threads, s->threads > 1 ? "s" : "", s->depth);
+    snprintf(what, sizeof what, "%s%s, %u thread%s, depth %u, batch %u", s->cold ? "cold" : "warm",
+             s->direct ? " direct" : "", s->threads, s->threads > 1 ? "s" : "", s->depth, s->batch);
     if (alternate(ours, peer, rounds, &c))
         return 1;
     alternate_print(what, ours, peer, &c, target);
     return 0;
 }
 
+/* All rows of one temperature and number of threads. */
+static int compare_engines(struct setting *s, unsigned rounds)
+{
+    const struct contender threads = {"threads engine", run_threads_engine, s},
+                           uring = {"uring engine", run_uring_engine, s},
+                           loop = {"bare loop", run_bare_threads, s},
+                           ring = {"bare ring", run_bare_uring, s},
+                           caching_loop = {"loop keeping 2 MB", run_caching_threads, s},
+                           keeping_loop = {"loop keeping two batches", run_keeping_threads, s},
+                           keeping_ring = {"ring keeping two batches", run_keeping_uring, s};
+    static const unsigned smaller[] = {8, 16, 32};
+    int bad = 0;
+    if (!s->cold) {
+        bad |= compare(s, &caching_loop, &loop, rounds, 0);
+        bad |= compare(s, &keeping_loop, &loop, rounds, 0);
+    }
+    bad |= compare(s, &threads, &loop, rounds, 0.95);
+    if (!s->cold) {
+        bad |= compare(s, &threads, &keeping_loop, rounds, 0);
+        for (unsigned i = 0; i < sizeof smaller / sizeof *smaller; i++) {
+            s->batch = smaller[i];
+            bad |= compare(s, &threads, &loop, rounds, 0);
+        }
+        s->batch = BATCH;
+        bad |= compare(s, &keeping_ring, &ring, rounds, 0);
+    }
+    bad |= compare(s, &uring, &ring, rounds, 0.90);
+    if (!s->cold)
+        bad |= compare(s, &uring, &keeping_ring, rounds, 0);
+    else
+        bad |= compare(s, &uring, &threads, rounds, s->threads == 2 ? 2.0 : 0);
+    return bad;
+}
+
+/* The device itself, if there is somebody to ask it. */
+static int compare_fio(struct setting *s, unsigned rounds)
+{
+    const struct contender uring = {"uring engine", run_uring_engine, s}, fio = {"fio", run_fio, s};
+    char path[PATH_MAX];
+    if (system("command -v fio >/dev/null")) {
+        printf("fio is not installed: not compared\n");
+        return 0;
+    }
+    int bad = compare(s, &uring, &fio, rounds, 0);
+    s->direct = 1;
+    bad |= compare(s, &uring, &fio, rounds, 0.90);
+    s->direct = 0;
+    snprintf(path, sizeof path, "%s/.fio.dat", s->dir);
+    unlink(path);
+    return bad;
+}
+
 int main(int argc, char **argv)
 {
-    struct setting s = {.dir = argc > 1 ? argv[1] : NULL, .depth = 32};
+    struct setting s = {.dir = argc > 1 ? argv[1] : NULL, .depth = 32, .batch = BATCH};
     unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 9;
+    const char *only = argc > 4 ? argv[4] : "";
     if (argc > 3)
         s.depth = (unsigned)atoi(argv[3]);
-    if (argc < 2 || argc > 4 || !s.depth) {
-        fprintf(stderr, "usage: compare_read DIR [ROUNDS [DEPTH]]\n");
+    if (argc < 2 || argc > 5 || !s.depth ||
+        (*only && strcmp(only, "warm") != 0 && strcmp(only, "cold") != 0)) {
+        fprintf(stderr, "usage: compare_read DIR [ROUNDS [DEPTH [warm|cold]]]\n");
         return 2;
     }
-    const struct contender threads = {"threads engine", run_threads_engine, &s},
-                           uring = {"uring engine", run_uring_engine, &s},
-                           loop = {"bare loop", run_bare_threads, &s},
-                           ring = {"bare ring", run_bare_uring, &s},
-                           keeping_loop = {"keeping loop", run_keeping_threads, &s},
-                           keeping_ring = {"keeping ring", run_keeping_uring, &s},
-                           fio = {"fio", run_fio, &s};
     if (load(&s))
         return 1;
-    printf("%s: %llu files, %.1f KB on average\n", s.dir, (unsigned long long)s.files.n,
-           (double)s.files.bytes / (double)s.files.n / 1e3);
+    printf("%s: %llu files, %.1f KB on average; two batches are %.1f MB\n", s.dir,
+           (unsigned long long)s.files.n, (double)s.files.bytes / (double)s.files.n / 1e3,
+           (double)two_batches(&s) / 1e6);
     int bad = 0;
-    for (s.cold = 0; s.cold < 2; s.cold++)
-        for (s.threads = 1; s.threads <= 2; s.threads++) {
-            bad |= compare(&s, &keeping_loop, &loop, rounds, 0);
-            bad |= compare(&s, &threads, &loop, rounds, 0.95);
-            bad |= compare(&s, &threads, &keeping_loop, rounds, 0);
-            bad |= compare(&s, &keeping_ring, &ring, rounds, 0);
-            bad |= compare(&s, &uring, &ring, rounds, 0.90);
-            bad |= compare(&s, &uring, &keeping_ring, rounds, 0);
-            if (s.cold)
-                bad |= compare(&s, &uring, &threads, rounds, s.threads == 2 ? 2.0 : 0);
-        }
+    for (s.cold = *only == 'c'; s.cold < (*only == 'w' ? 1 : 2); s.cold++)
+        for (s.threads = 1; s.threads <= 2; s.threads++)
+            bad |= compare_engines(&s, rounds);
     s.cold = 1;
     s.threads = 2;
-    if (!system("command -v fio >/dev/null")) {
-        char path[PATH_MAX];
-        bad |= compare(&s, &uring, &fio, rounds, 0);
-        s.direct = 1;
-        bad |= compare(&s, &uring, &fio, rounds, 0.90);
-        snprintf(path, sizeof path, "%s/.fio.dat", s.dir);
-        unlink(path);
-    } else {
-        printf("fio is not installed: not compared\n");
-    }
+    if (*only != 'w')
+        bad |= compare_fio(&s, rounds);
     for (uint64_t i = 0; i < s.files.n; i++)
         free(s.files.path[i]);
     free(s.files.path);
