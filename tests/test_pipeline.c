@@ -631,6 +631,46 @@ static void memory_is_pool_plus_files_under_way(void **state)
     mr_dataset_unref(d);
 }
 
+static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
+{
+    enum { BATCH = 4, FILES = 40 };
+    struct tempdir *t = *state;
+    static uint8_t bytes[900000];
+    for (unsigned k = 0; k < FILES; k++) {
+        char name[32];
+        /* One byte, one page, just about a slot's share of 256 KB, and more than a batch has. */
+        static const size_t sizes[] = {1, 4096, 262143, 262144, 262145, 700000, 900000, 5000};
+        size_t n = sizes[k % ARRAY_LEN(sizes)];
+        memset(bytes, (int)k + 1, n);
+        snprintf(name, sizeof name, "set/a/%02u", k);
+        tempdir_write(t, name, bytes, n);
+    }
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    o.batch = BATCH;
+    o.epochs = 3;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_batch *b;
+    for (unsigned n = 0; n < 3 * FILES / BATCH;) {
+        if (mr_pipeline_next(p, &b) != 1)
+            continue;
+        for (unsigned i = 0; i < BATCH; i++) {
+            const struct mr_sample *s = &b->samples[i];
+            assert_int_equal((uintptr_t)s->data % 4096, 0);
+            memset(bytes, (int)s->index + 1, s->len);
+            assert_memory_equal(s->data, bytes, s->len); /* nobody else wrote there */
+        }
+        mr_batch_unref(b);
+        n++;
+    }
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    assert_int_equal(s.replaced, 0);
+    assert_true(s.memory_peak_bytes <= s.pool_bytes + 8 * 900000 + ((size_t)32 << 20));
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
 /* ---- emulated devices ---- */
 
 static struct mr_device *device(uint64_t mb_per_s, uint64_t latency_ns, uint64_t seek_ns)
@@ -783,6 +823,7 @@ int main(void)
         WITH_TEMPDIR(shards_divide_an_epoch_and_batches_does_limit_it),
         WITH_TEMPDIR(wrong_options_are_refused_with_words),
         WITH_TEMPDIR(memory_is_pool_plus_files_under_way),
+        WITH_TEMPDIR(files_of_a_batch_share_its_memory_and_overlap_nowhere),
         WITH_TEMPDIR(an_emulated_device_changes_no_batch),
         WITH_TEMPDIR(maps_and_their_failures_are_the_same_behind_an_emulated_device),
         WITH_TEMPDIR(every_byte_is_charged_and_the_latency_is_in_the_statistics),
