@@ -27,12 +27,9 @@ int mr_whole_file_allowed(unsigned mode, uint64_t size, uint64_t max)
     return size > max ? -EFBIG : 0;
 }
 
-int mr_open_for_reading(const char *path, struct stat *st)
+/* What an opening has returned, with fstat: the descriptor or -errno. */
+static int stat_opened(int fd, struct stat *st)
 {
-    int fd;
-    do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return -errno;
     if (fstat(fd, st)) {
@@ -43,6 +40,15 @@ int mr_open_for_reading(const char *path, struct stat *st)
     return fd;
 }
 
+int mr_open_for_reading(const char *path, struct stat *st)
+{
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);
+    return stat_opened(fd, st);
+}
+
 int mr_open_cached(const char *path, int flags, struct stat *st)
 {
     struct open_how how = {.flags = (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags),
@@ -50,14 +56,7 @@ int mr_open_cached(const char *path, int flags, struct stat *st)
     int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
     if (fd < 0 && (errno == ENOSYS || errno == EPERM || (errno == EINVAL && !flags)))
         return -ENOTSUP;
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, st)) {
-        int r = -errno;
-        close(fd);
-        return r;
-    }
-    return fd;
+    return stat_opened(fd, st);
 }
 
 int mr_set_direct(int fd, int on)
