@@ -4,9 +4,9 @@
  *   without a map:   slab = | file | file | ... |   free |   FILE_SLOT per slot in all, handed out
  *                                                            as files are begun: in whole pages
  *
- * Files lie close together because that is what keeps writing them cheap: the pages that a batch
- * touched are those that the next one in the same slab touches again, and they are still in the
- * CPU's caches and TLB.  Slots at fixed distances would touch up to twice as many.  A file for
+ * Files lie close together because a loop that reads them so takes less CPU than one whose places
+ * are at fixed distances; likely because the pages that a batch touched are then those that the
+ * next one in the same slab touches again.  A file for
  * which the slab has no room left has a buffer of its own in big[].
  *
  * Slabs are touched when the pool is made: first touch is slow, and a measured loop must not pay
