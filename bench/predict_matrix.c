@@ -93,13 +93,25 @@ static const struct row {
 
 #define N_ROWS (sizeof rows / sizeof *rows)
 
+/* Of what images cost: the standard deviation, as a share of the mean. */
+static double deviation(const struct mr_spread *s)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        sum += (s->share[i] - 1) * (s->share[i] - 1);
+    return s->n ? sqrt(sum / s->n) : 0;
+}
+
 /* What the prediction rests on. */
 static void print_findings(const struct mr_findings *f)
 {
+    printf("\nimages/s: hand-over %.0f, one sample decoded %.0f, warm %.0f, cold %.1f\n",
+           f->hand_over, f->one_decoded, f->warm, f->cold);
     printf(
-        "\nimages/s: hand-over %.0f, one sample decoded %.0f, warm %.0f, cold %.1f; CPU time of an "
-        "image %.3f ms, %.3f of it for reading\nreads at once: files/s",
-        f->hand_over, f->one_decoded, f->warm, f->cold, 1e3 * f->image_cpu_s, 1e3 * f->read_cpu_s);
+        "CPU time of an image %.3f ms (deviation %.0f%%), %.3f of it for reading, %.3f more when "
+        "workers take turns; woken %.3f ms late\nreads at once: files/s",
+        1e3 * f->image_cpu_s, 100 * deviation(&f->spread), 1e3 * f->read_cpu_s,
+        1e3 * (f->crowded_cpu_s - f->warm_cpu_s), 1e3 * f->wake_s);
     for (unsigned i = 0; i < f->curve.n; i++)
         printf("%s %.0f: %.1f", i ? "," : "", f->curve.depth[i], f->curve.per_s[i]);
     printf("\n");

@@ -3,9 +3,9 @@
  * Differential runs take a step apart: one sample again and again without decoding is the
  * hand-over, with decoding also the CPU; the files cold and not decoded are fetching; all of it
  * cold is what the consumer gets.  From the same runs come the curve of reads under way against
- * files a second and the time that an image holds a core, and with these a prediction for every
- * candidate.  More of something is recommended only when that predicts a gain, so of equals the one
- * that is nearest to the present wins.
+ * files a second and the time that an image holds a core, and with these predict.c's simulation
+ * plays every candidate.  More of something is recommended only when that predicts a gain, so of
+ * equals the one that is nearest to the present wins.
  *
  * On an emulated storage every byte is charged, cached or not, so nothing is evicted there, and a
  * run may go through the data several times.  The real one is read cold, once. */
@@ -14,9 +14,11 @@
 #include "cache_sweep.h"
 #include "device.h"
 #include "errtext.h"
+#include "image_spread.h"
 #include "microbench.h"
 #include "repeat.h"
 #include "trainer.h"
+#include "wake_delay.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -33,6 +35,8 @@
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define MOST_THREADS 32
 #define MOST_STEPS   400
+#define CROWD        2 /* workers a core, when they are to take turns */
+#define SPIN_S       (MR_DEVICE_SPIN_NS / 1e9)
 
 static void say(const struct mr_advice_opts *o, const char *what)
 {
@@ -218,25 +222,50 @@ static int measure_curve(const struct mr_advice_opts *o, struct mr_findings *f,
 /* Everything from the cache and decoded.  Images keep every core busy then, so how long one holds a
  * core is what the rate says: CPU time, and the time that others on this machine, or its host, take
  * away. */
+static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
+                        unsigned threads, double *per_s, double *cpu_s, struct mr_error *err)
+{
+    struct mr_setup all = {.threads = threads, .batch = o->now.batch};
+    struct draw d = {o->data, all, 1, FROM_CACHE, NULL};
+    struct mr_bench_result result;
+    d.setup.prefetch = enough_prefetch(all.batch, threads);
+    int r = draw(o, &d, &result, err);
+    if (r)
+        return r;
+    *per_s = result.per_s;
+    *cpu_s = fmax(cpu_each(&result), f->cores / result.per_s);
+    return 0;
+}
+
+/* With a worker for each core, and with more of them than cores, as is good for slow storage.
+ * Workers that take turns cost something: caches, switching, and batches that wait for a worker
+ * which lost its core in the middle of a sample. */
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
     struct mr_setup all = {.threads = f->cores, .batch = o->now.batch};
-    struct draw d = {o->data, all, 0, FROM_CACHE, NULL};
+    struct draw read = {o->data, all, 0, FROM_CACHE, NULL};
     struct mr_advice_opts once = *o;
     struct mr_bench_result result;
+    struct mr_wake_delay *wake = NULL;
+    double crowded;
     once.runs = 1;
     once.box_s = 0;
-    d.setup.prefetch = enough_prefetch(all.batch, f->cores);
+    read.setup.prefetch = enough_prefetch(all.batch, f->cores);
     say(o, "everything warm");
-    int r = draw(&once, &d, &result, err); /* so that it is */
-    d.decode = 1;
+    int r = draw(&once, &read, &result, err); /* so that it is */
     if (!r)
-        r = draw(o, &d, &result, err);
-    if (r)
-        return r;
-    f->warm = result.per_s;
-    f->image_cpu_s = fmax(cpu_each(&result), f->cores / f->warm);
-    return 0;
+        r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread)
+                ? mr_fail(err, -ENOMEM, "no memory")
+                : 0;
+    if (!r)
+        r = mr_wake_delay_begin(&wake) ? mr_fail(err, -ENOMEM, "no memory for a thread") : 0;
+    if (!r)
+        r = measure_warm(o, f, f->cores, &f->warm, &f->warm_cpu_s, err);
+    f->wake_s = mr_wake_delay_end(wake);
+    say(o, "everything warm, more workers than cores");
+    if (!r)
+        r = measure_warm(o, f, CROWD * f->cores, &crowded, &f->crowded_cpu_s, err);
+    return r;
 }
 
 static int measure_one_sample(const struct mr_advice_opts *o, struct mr_findings *f,
@@ -275,18 +304,18 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
     f.cores = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
     int r = measure_one_sample(o, &f, &warm_read_cpu, err);
     if (!r)
-        r = measure_cpu(o, &f, err);
-    if (!r)
         r = measure_curve(o, &f, err);
+    say(o, "everything cold");
+    if (!r)
+        r = draw(o, &whole, &result, err);
+    /* Last, as what others do on this machine changes: right before it is relied on. */
+    if (!r)
+        r = measure_cpu(o, &f, err);
     if (r)
         return r;
     /* Reading from the storage takes more CPU time than copying from the cache does. */
-    f.image_cpu_s += fmax(f.read_cpu_s - warm_read_cpu, 0);
+    f.image_cpu_s = f.warm_cpu_s + fmax(f.read_cpu_s - warm_read_cpu, 0);
     f.read_cpu_s = fmin(f.read_cpu_s, f.image_cpu_s);
-    say(o, "everything cold");
-    r = draw(o, &whole, &result, err);
-    if (r)
-        return r;
     f.cold = result.per_s;
     f.stats = result.stats;
     f.cold_s = result.median.seconds;
@@ -304,28 +333,55 @@ struct search {
     struct mr_device *tier; /* the storage instead of the present one */
     struct mr_setup best;
     double most;
+    int error; /* the first */
 };
 
-static double predict(const struct search *s, const struct mr_setup *c)
+/* A read from another storage takes what its profile says. */
+static void on_tier(const struct search *s, struct mr_predict_input *in)
 {
-    struct mr_predict_input in = {.storage = s->f->curve,
-                                  .image_cpu_s = s->f->image_cpu_s,
-                                  .read_cpu_s = s->f->read_cpu_s,
-                                  .cores = s->f->cores,
+    mr_predict_curve(mr_device_profile_of(s->tier), s->f->file_bytes, &in->storage);
+    in->read_cpu_s = fmin(1 / in->storage.per_s[0], SPIN_S);
+    in->image_cpu_s = s->f->warm_cpu_s + in->read_cpu_s;
+}
+
+/* A worker that waits for an emulated storage spends the last moment of it on a core.  With a ring
+ * it has other samples to map meanwhile, and need not. */
+static void leave_spinning_out(struct mr_predict_input *in, double warm_cpu_s)
+{
+    double spun = fmin(fmin(in->read_cpu_s, SPIN_S), fmax(in->image_cpu_s - warm_cpu_s, 0));
+    in->image_cpu_s -= spun;
+    in->read_cpu_s -= spun;
+}
+
+static int predict(const struct search *s, const struct mr_setup *c, double *per_s)
+{
+    const struct mr_findings *f = s->f;
+    struct mr_predict_input in = {.storage = f->curve,
+                                  .spread = f->spread,
+                                  .image_cpu_s = f->image_cpu_s,
+                                  .read_cpu_s = f->read_cpu_s,
+                                  .wake_s = f->wake_s,
+                                  .cores = f->cores,
                                   .workers = c->threads,
                                   .io_depth = c->engine == MR_ENGINE_URING ? c->io_depth : 0,
                                   .batch = c->batch,
                                   .prefetch = c->prefetch,
                                   .step_s = s->o->step_s};
     if (s->tier)
-        mr_predict_curve(mr_device_profile_of(s->tier), s->f->file_bytes, &in.storage);
-    return mr_predict_training_rate(&in);
+        on_tier(s, &in);
+    if (in.io_depth && (s->tier || s->o->storage))
+        leave_spinning_out(&in, f->warm_cpu_s);
+    if (c->threads > f->cores)
+        in.image_cpu_s += f->crowded_cpu_s - f->warm_cpu_s;
+    return mr_predict_rate(&in, per_s);
 }
 
 static void consider(struct search *s, struct mr_setup c)
 {
-    double rate = predict(s, &c);
-    if (rate > GAIN * s->most) {
+    double rate;
+    int r = s->error ? s->error : predict(s, &c, &rate);
+    s->error = r;
+    if (!r && rate > GAIN * s->most) {
         s->best = c;
         s->most = rate;
     }
@@ -347,7 +403,7 @@ static void search(struct search *s, int with_ring)
     const struct mr_setup *now = &s->o->now;
     unsigned cores = s->f->cores;
     s->best = *now;
-    s->most = predict(s, now);
+    s->error = predict(s, now, &s->most);
     consider_reads(s, *now);
     for (unsigned n = cores; n <= MOST_THREADS && n <= 8 * cores; n *= 2)
         if (n > now->threads || now->engine != MR_ENGINE_THREADS)
@@ -362,23 +418,25 @@ static void search(struct search *s, int with_ring)
 }
 
 /* What to change; another storage only where no other change helps. */
-static void choose(const struct mr_advice_opts *o, const struct mr_findings *f, int with_ring,
-                   struct mr_advice *out)
+static int choose(const struct mr_advice_opts *o, const struct mr_findings *f, int with_ring,
+                  struct mr_advice *out)
 {
     struct search s = {.o = o, .f = f};
-    out->now_per_s = predict(&s, &o->now);
-    search(&s, with_ring);
+    int r = predict(&s, &o->now, &out->now_per_s);
+    if (!r)
+        search(&s, with_ring);
     out->on_tier = 0;
-    if (o->tier && s.most <= GAIN * out->now_per_s) {
+    if (!r && !s.error && o->tier && s.most <= GAIN * out->now_per_s) {
         struct search t = {.o = o, .f = f, .tier = o->tier};
         search(&t, with_ring);
-        if (t.most > GAIN * s.most) {
+        if (t.error || t.most > GAIN * s.most) {
             s = t;
             out->on_tier = 1;
         }
     }
     out->best = s.best;
     out->predicted_per_s = s.most;
+    return r ? r : s.error;
 }
 
 static int run_best(const struct mr_advice_opts *o, struct mr_advice *a, struct mr_error *err)
@@ -399,12 +457,14 @@ int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
 {
     struct mr_advice a = {.measured_per_s = NAN};
     struct mr_error own = {0};
-    choose(o, f, 1, &a);
+    if (choose(o, f, 1, &a))
+        return mr_fail(err, -ENOMEM, "no memory");
     say(o, "the recommended configuration");
     int r = run_best(o, &a, &own);
     if (r == -ENOTSUP && a.best.engine == MR_ENGINE_URING) {
         a.without_ring = own;
-        choose(o, f, 0, &a);
+        if (choose(o, f, 0, &a))
+            return mr_fail(err, -ENOMEM, "no memory");
         r = run_best(o, &a, &own);
     }
     if (r)

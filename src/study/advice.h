@@ -39,9 +39,14 @@ struct mr_findings {
     /* Images/s: one sample from the cache, read and decoded; all of them, cached and decoded, cold
      * and not decoded, cold and decoded as `now` says. */
     double hand_over, one_decoded, warm, fetched, cold;
-    double image_cpu_s; /* that an image holds a core, */
-    double read_cpu_s;  /* and how much of that while it is read */
-    double file_bytes;  /* on average */
+    /* CPU time of an image from the cache, as long as it holds a core: with a worker for each core,
+     * and with more of them, which take turns. */
+    double warm_cpu_s, crowded_cpu_s;
+    double image_cpu_s; /* the first of these, read from the storage, */
+    double read_cpu_s;  /* and how much of that is for reading */
+    struct mr_spread spread;
+    double wake_s;     /* how late a thread that slept goes on while all cores decode */
+    double file_bytes; /* on average */
     struct mr_read_curve curve;
     struct mr_pipeline_stats stats; /* of the cold run, */
     double cold_s;                  /* and how long it took */
