@@ -3,11 +3,14 @@
 #include "unit.h"
 
 #include "advice.h"
+#include "cache_sweep.h"
 #include "device.h"
 #include "microbench.h"
 #include "train_set.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #define N 12
@@ -78,6 +81,12 @@ static void a_pipeline_is_taken_apart(void **state)
     assert_true(f.hand_over > 0 && f.one_decoded > 0 && f.warm > 0 && f.cold > 0);
     assert_true(f.image_cpu_s >= f.read_cpu_s && f.read_cpu_s > 0);
     assert_true(f.file_bytes > 100 && f.file_bytes < 1e6);
+    assert_true(f.warm_cpu_s > 0 && f.crowded_cpu_s > 0 && f.wake_s >= 0);
+    double shares = 0;
+    assert_int_equal(f.spread.n, N);
+    for (unsigned i = 0; i < N; i++)
+        shares += f.spread.share[i];
+    assert_true(fabs(shares - N) < 1e-6);
     assert_null(f.proof); /* of an emulated storage there is none */
     assert_true(f.curve.n >= 3 && f.curve.n <= MR_CURVE_POINTS);
     for (unsigned i = 0; i < f.curve.n; i++) {
@@ -101,6 +110,48 @@ static void the_real_storage_says_whether_it_was_cold(void **state)
         fail_msg("%s", err.text);
     assert_non_null(f.proof);
     clean_up(&o);
+}
+
+static int64_t cached_bytes(struct mr_dataset *d, uint64_t i)
+{
+    struct mr_cache_state st;
+    char path[PATH_MAX];
+    assert_true(mr_dataset_path(d, i, path, sizeof path) > 0);
+    assert_int_equal(mr_cache_query(path, &st), 0);
+    return st.cached_bytes;
+}
+
+/* Whether the first samples of each kind of order, and no others, are evicted. */
+static void only_what_a_run_touches_is_evicted(void **state)
+{
+    struct mr_dataset *d = train_set_new(*state, "set", N, 3);
+    for (enum mr_shuffle how = MR_SHUFFLE_GLOBAL; how <= MR_SHUFFLE_NONE; how++) {
+        struct mr_pipeline_opts o = {
+            .threads = 1, .batch = 5, .shuffle = how, .window = 4, .seed = 7, .batches = 1};
+        struct mr_cache_sweep sweep = {0}, all = {0};
+        struct mr_pipeline *p;
+        struct mr_batch *b;
+        int touched[N] = {0};
+        assert_int_equal(mr_pipeline_open(d, &(struct mr_pipeline_opts){.batch = N}, &p, NULL), 0);
+        assert_int_equal(mr_pipeline_next(p, &b), 1); /* everything is cached */
+        mr_batch_unref(b);
+        mr_pipeline_close(p);
+        assert_int_equal(mr_pipeline_open(d, &o, &p, NULL), 0);
+        assert_int_equal(mr_pipeline_next(p, &b), 1);
+        for (unsigned i = 0; i < b->n; i++)
+            touched[b->samples[i].index] = 1;
+        mr_batch_unref(b);
+        mr_pipeline_close(p);
+        assert_int_equal(mr_cache_sweep_first(&sweep, d, &o, 5, 1), 0);
+        assert_int_equal(sweep.files, 5);
+        if (sweep.n_unproven)
+            skip(); /* a file system that keeps its pages */
+        for (unsigned i = 0; i < N; i++)
+            assert_true((cached_bytes(d, i) == 0) == touched[i]);
+        assert_int_equal(mr_cache_sweep_first(&all, d, &o, UINT64_MAX, 1), 0);
+        assert_int_equal(all.files, N);
+    }
+    mr_dataset_unref(d);
 }
 
 static void more_reads_where_the_storage_is_far_away(void **state)
@@ -199,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(a_pipeline_is_taken_apart),
         WITH_TEMPDIR(the_real_storage_says_whether_it_was_cold),
+        WITH_TEMPDIR(only_what_a_run_touches_is_evicted),
         WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
         WITH_TEMPDIR(another_storage_where_nothing_else_helps),
         WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),

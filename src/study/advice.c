@@ -8,7 +8,8 @@
  * equals the one that is nearest to the present wins.
  *
  * On an emulated storage every byte is charged, cached or not, so nothing is evicted there, and a
- * run may go through the data several times.  The real one is read cold, once. */
+ * run may go through the data several times.  The real one is read cold, once, and no more of it is
+ * evicted than a run can touch: the data set may have millions of files. */
 #include "advice.h"
 
 #include "cache_sweep.h"
@@ -31,6 +32,8 @@
 
 #define NAMES        64   /* lines of the list of one sample */
 #define WARM_SAMPLES 1536 /* as many are read before, so that they are cached */
+#define COLD_SAMPLES 2048 /* a cold run has no more than that and */
+#define COLD_PER_S   8192 /* so many for each second: it may be a huge set, and all are evicted */
 #define GAIN         1.03 /* below it a change is not worth its trouble */
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define MOST_THREADS 32
@@ -88,6 +91,9 @@ static int draw(const struct mr_advice_opts *o, const struct draw *d, struct mr_
     b.pipe.epochs = b.cold ? 1 : (unsigned)(1000000 / n + 1);
     if (d->from == FROM_CACHE && d->data == o->data)
         b.pipe.batches = WARM_SAMPLES / d->setup.batch + 1;
+    else if (b.cold)
+        b.pipe.batches = (uint64_t)(COLD_PER_S * o->box_s + COLD_SAMPLES) / d->setup.batch + 1;
+    b.touched = b.pipe.batches * d->setup.batch;
     int r = mr_microbench_run(&b, keep, &own);
     if (r)
         mr_fail(err, r, "%s", own.text);
@@ -96,10 +102,12 @@ static int draw(const struct mr_advice_opts *o, const struct draw *d, struct mr_
     return r;
 }
 
-static int evict(const struct mr_advice_opts *o)
+/* What so many steps can touch. */
+static int evict(const struct mr_advice_opts *o, const struct mr_train_opts *t)
 {
     struct mr_cache_sweep sweep = {0};
-    return mr_cache_sweep_data(&sweep, o->data, 1, o->should_stop, o->ctx);
+    uint64_t ahead = t->pipe.prefetch == MR_NONE ? 1 : t->pipe.prefetch + 1;
+    return mr_cache_sweep_first(&sweep, o->data, &t->pipe, (t->steps + ahead) * t->pipe.batch, 1);
 }
 
 /* One run with somebody who trains; the first step, for which nothing could be fetched before, is
@@ -109,7 +117,7 @@ static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts
 {
     struct mr_train_result result;
     double seconds = 0;
-    int r = t->pipe.storage ? 0 : evict(o);
+    int r = t->pipe.storage ? 0 : evict(o, t);
     if (r)
         return r;
     r = mr_train_run(t, &result, err);

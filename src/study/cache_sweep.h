@@ -2,7 +2,7 @@
 #ifndef MR_CACHE_SWEEP_H
 #define MR_CACHE_SWEEP_H
 
-#include <millrace/dataset.h>
+#include <millrace/pipeline.h>
 
 struct mr_cache_sweep { /* all zero to begin with */
     uint64_t files, bytes;
@@ -17,6 +17,11 @@ int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict);
 /* The same for every sample of a data set; stops with -ECANCELED when should_stop says so. */
 int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data, int evict,
                         int (*should_stop)(void *ctx), void *ctx);
+
+/* The same for the first n samples of a pipeline's first epoch: all that a short run touches.  The
+ * pipeline's options say their order, and who is asked whether to stop.  -ENOMEM is possible. */
+int mr_cache_sweep_first(struct mr_cache_sweep *s, const struct mr_dataset *data,
+                         const struct mr_pipeline_opts *pipe, uint64_t n, int evict);
 
 void mr_cache_sweep_merge(struct mr_cache_sweep *into, const struct mr_cache_sweep *from);
 

@@ -109,11 +109,17 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     return r;
 }
 
+/* Over what the runs touch. */
+static int sweep_files(struct bench *b, int evict, struct mr_cache_sweep *sweep)
+{
+    uint64_t n = b->o->touched ? b->o->touched : UINT64_MAX;
+    return mr_cache_sweep_first(sweep, b->o->data, &b->o->pipe, n, evict);
+}
+
 static int64_t cached_now(struct bench *b)
 {
     struct mr_cache_sweep sweep = {0};
-    if (mr_cache_sweep_data(&sweep, b->o->data, 0, b->o->pipe.should_stop,
-                            b->o->pipe.should_stop_ctx))
+    if (sweep_files(b, 0, &sweep))
         return -1;
     return mr_cache_sweep_cached(&sweep);
 }
@@ -123,8 +129,7 @@ static int make_cold(struct bench *b, unsigned run, int64_t *cached)
 {
     struct mr_cache_sweep sweep = {0};
     tell(b, "evicting", run, 0);
-    int r = mr_cache_sweep_data(&sweep, b->o->data, 1, b->o->pipe.should_stop,
-                                b->o->pipe.should_stop_ctx);
+    int r = sweep_files(b, 1, &sweep);
     if (r)
         return r;
     b->all_cold &= !sweep.n_unproven;

@@ -23,6 +23,8 @@ struct mr_bench_opts {
     unsigned runs;                /* at most MR_BENCH_MAX_RUNS */
     double
         box_s; /* a run ends with the batch that is drawn when so much time has passed; 0 = never */
+    uint64_t touched; /* a run reads no samples but the first so many of its order, so only these
+                       * are evicted and looked at; 0 = all */
     int cold, warm, drop_caches, hash;
     void (*progress)(void *ctx, const struct mr_bench_progress *now);
     void *progress_ctx;
