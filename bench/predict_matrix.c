@@ -11,6 +11,7 @@
  * "now" is what the pipeline as it was delivers, drawn as fast as it comes; the error is that of
  * the prediction against the measurement.  Two sets of photos are made in DIR and removed. */
 #include "advice.h"
+#include "image_spread.h"
 #include "imposed.h"
 
 #include <math.h>
@@ -93,15 +94,6 @@ static const struct row {
 
 #define N_ROWS (sizeof rows / sizeof *rows)
 
-/* Of what images cost: the standard deviation, as a share of the mean. */
-static double deviation(const struct mr_spread *s)
-{
-    double sum = 0;
-    for (unsigned i = 0; i < s->n; i++)
-        sum += (s->share[i] - 1) * (s->share[i] - 1);
-    return s->n ? sqrt(sum / s->n) : 0;
-}
-
 /* What the prediction rests on. */
 static void print_findings(const struct mr_findings *f)
 {
@@ -110,7 +102,7 @@ static void print_findings(const struct mr_findings *f)
     printf(
         "CPU time of an image %.3f ms (deviation %.0f%%), %.3f of it for reading, %.3f more when "
         "workers take turns; woken %.3f ms late\nreads at once: files/s",
-        1e3 * f->image_cpu_s, 100 * deviation(&f->spread), 1e3 * f->read_cpu_s,
+        1e3 * f->image_cpu_s, 100 * mr_spread_deviation(&f->spread), 1e3 * f->read_cpu_s,
         1e3 * (f->crowded_cpu_s - f->warm_cpu_s), 1e3 * f->wake_s);
     for (unsigned i = 0; i < f->curve.n; i++)
         printf("%s %.0f: %.1f", i ? "," : "", f->curve.depth[i], f->curve.per_s[i]);

@@ -95,3 +95,11 @@ int mr_image_spread(const struct mr_dataset *data, const struct mr_decoder_opts 
     *out = s;
     return 0;
 }
+
+double mr_spread_deviation(const struct mr_spread *s)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        sum += (s->share[i] - 1) * (s->share[i] - 1);
+    return s->n ? sqrt(sum / s->n) : 0;
+}

@@ -12,5 +12,7 @@
  */
 int mr_image_spread(const struct mr_dataset *data, const struct mr_decoder_opts *decode,
                     double box_s, struct mr_spread *out);
+/* Their standard deviation, as a share of the mean. */
+double mr_spread_deviation(const struct mr_spread *s);
 
 #endif
