@@ -121,7 +121,8 @@ static int64_t cached_bytes(struct mr_dataset *d, uint64_t i)
     return st.cached_bytes;
 }
 
-/* Whether the first samples of each kind of order, and no others, are evicted. */
+/* The first samples of each kind of order are cold then, and no more files were looked at.  (That
+ * the others are still cached cannot be asked for: anybody may drop the system's caches.) */
 static void only_what_a_run_touches_is_evicted(void **state)
 {
     struct mr_dataset *d = train_set_new(*state, "set", N, 3);
@@ -147,7 +148,7 @@ static void only_what_a_run_touches_is_evicted(void **state)
         if (sweep.n_unproven)
             skip(); /* a file system that keeps its pages */
         for (unsigned i = 0; i < N; i++)
-            assert_true((cached_bytes(d, i) == 0) == touched[i]);
+            assert_true(!touched[i] || cached_bytes(d, i) == 0);
         assert_int_equal(mr_cache_sweep_first(&all, d, &o, UINT64_MAX, 1), 0);
         assert_int_equal(all.files, N);
     }
