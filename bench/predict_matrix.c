@@ -99,11 +99,11 @@ static void print_findings(const struct mr_findings *f)
 {
     printf("\nimages/s: hand-over %.0f, one sample decoded %.0f, warm %.0f, cold %.1f\n",
            f->hand_over, f->one_decoded, f->warm, f->cold);
-    printf(
-        "CPU time of an image %.3f ms (deviation %.0f%%), %.3f of it for reading, %.3f more when "
-        "workers take turns; woken %.3f ms late\nreads at once: files/s",
-        1e3 * f->image_cpu_s, 100 * mr_spread_deviation(&f->spread), 1e3 * f->read_cpu_s,
-        1e3 * (f->crowded_cpu_s - f->warm_cpu_s), 1e3 * f->wake_s);
+    printf("CPU time of an image %.3f ms (deviation %.0f%%), %.3f of it for reading, ",
+           1e3 * f->image_cpu_s, 100 * mr_spread_deviation(&f->spread), 1e3 * f->read_cpu_s);
+    printf("%.3f more when workers take turns, %.3f by io_uring; woken %.3f ms late\n",
+           1e3 * (f->crowded_cpu_s - f->warm_cpu_s), 1e3 * f->ring_cpu_s, 1e3 * f->wake_s);
+    printf("reads at once: files/s");
     for (unsigned i = 0; i < f->curve.n; i++)
         printf("%s %.0f: %.1f", i ? "," : "", f->curve.depth[i], f->curve.per_s[i]);
     printf("\n");

@@ -38,6 +38,7 @@
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define MOST_THREADS 32
 #define MOST_STEPS   400
+#define RING_DEPTH   8 /* reads under way a core, and twice as many */
 #define CROWD        2 /* workers a core, when they are to take turns */
 #define SPIN_S       (MR_DEVICE_SPIN_NS / 1e9)
 
@@ -228,12 +229,13 @@ static int measure_curve(const struct mr_advice_opts *o, struct mr_findings *f,
  * core is what the rate says: CPU time, and the time that others on this machine, or its host, take
  * away. */
 static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
-                        unsigned threads, double *per_s, double *cpu_s, struct mr_error *err)
+                        struct mr_setup s, double *per_s, double *cpu_s, struct mr_error *err)
 {
-    struct mr_setup all = {.threads = threads, .batch = o->now.batch};
-    struct draw d = {o->data, all, 1, FROM_CACHE, NULL};
+    struct draw d = {o->data, s, 1, FROM_CACHE, NULL};
     struct mr_bench_result result;
-    d.setup.prefetch = enough_prefetch(all.batch, threads);
+    unsigned under_way = s.engine == MR_ENGINE_URING ? s.io_depth : s.threads;
+    d.setup.batch = o->now.batch;
+    d.setup.prefetch = enough_prefetch(o->now.batch, under_way);
     int r = draw(o, &d, &result, err);
     if (r)
         return r;
@@ -242,34 +244,49 @@ static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings
     return 0;
 }
 
-/* With a worker for each core, and with more of them than cores, as is good for slow storage.
- * Workers that take turns cost something: caches, switching, and batches that wait for a worker
- * which lost its core in the middle of a sample. */
+/* By io_uring, where there is one. */
+static int measure_ring(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
+{
+    struct mr_setup s = {MR_ENGINE_URING, f->cores, RING_DEPTH * f->cores, 0, 0};
+    struct mr_error own = {0};
+    double per_s, cpu_s;
+    say(o, "everything warm, io_uring");
+    int r = measure_warm(o, f, s, &per_s, &cpu_s, &own);
+    if (r)
+        return r == -ENOTSUP ? 0 : mr_fail(err, r, "%s", own.text);
+    f->ring_cpu_s = fmax(cpu_s - f->warm_cpu_s, 0);
+    return 0;
+}
+
+/* With a worker for each core, by a ring, and with more workers than cores, as is good for slow
+ * storage.  Workers that take turns cost something: caches, switching, and batches that wait for a
+ * worker which lost its core in the middle of a sample. */
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
-    struct mr_setup all = {.threads = f->cores, .batch = o->now.batch};
-    struct draw read = {o->data, all, 0, FROM_CACHE, NULL};
+    struct mr_setup one_each = {.threads = f->cores, .batch = o->now.batch};
+    struct mr_setup crowd = {.threads = CROWD * f->cores};
+    struct draw read = {o->data, one_each, 0, FROM_CACHE, NULL};
     struct mr_advice_opts once = *o;
     struct mr_bench_result result;
     struct mr_wake_delay *wake = NULL;
     double crowded;
     once.runs = 1;
     once.box_s = 0;
-    read.setup.prefetch = enough_prefetch(all.batch, f->cores);
+    read.setup.prefetch = enough_prefetch(one_each.batch, f->cores);
     say(o, "everything warm");
     int r = draw(&once, &read, &result, err); /* so that it is */
+    if (!r && mr_image_spread(o->data, o->decode, o->box_s, &f->spread))
+        r = mr_fail(err, -ENOMEM, "no memory");
+    if (!r && mr_wake_delay_begin(&wake))
+        r = mr_fail(err, -ENOMEM, "no memory for a thread");
     if (!r)
-        r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread)
-                ? mr_fail(err, -ENOMEM, "no memory")
-                : 0;
-    if (!r)
-        r = mr_wake_delay_begin(&wake) ? mr_fail(err, -ENOMEM, "no memory for a thread") : 0;
-    if (!r)
-        r = measure_warm(o, f, f->cores, &f->warm, &f->warm_cpu_s, err);
+        r = measure_warm(o, f, one_each, &f->warm, &f->warm_cpu_s, err);
     f->wake_s = mr_wake_delay_end(wake);
+    if (!r)
+        r = measure_ring(o, f, err);
     say(o, "everything warm, more workers than cores");
     if (!r)
-        r = measure_warm(o, f, CROWD * f->cores, &crowded, &f->crowded_cpu_s, err);
+        r = measure_warm(o, f, crowd, &crowded, &f->crowded_cpu_s, err);
     /* Taking turns is never cheaper; a measurement of it may be lucky. */
     f->crowded_cpu_s = fmax(f->crowded_cpu_s, f->warm_cpu_s);
     return r;
@@ -378,6 +395,8 @@ static int predict(const struct search *s, const struct mr_setup *c, double *per
         on_tier(s, &in);
     if (in.io_depth && (s->tier || s->o->storage))
         leave_spinning_out(&in, f->warm_cpu_s);
+    if (in.io_depth)
+        in.image_cpu_s += f->ring_cpu_s;
     if (c->threads > f->cores)
         in.image_cpu_s += f->crowded_cpu_s - f->warm_cpu_s;
     return mr_predict_rate(&in, per_s);
@@ -416,7 +435,8 @@ static void search(struct search *s, int with_ring)
         if (n > now->threads || now->engine != MR_ENGINE_THREADS)
             consider_reads(
                 s, (struct mr_setup){.threads = n, .batch = now->batch, .prefetch = now->prefetch});
-    for (unsigned depth = 8 * cores; with_ring && depth <= 16 * cores; depth *= 2)
+    for (unsigned depth = RING_DEPTH * cores; with_ring && depth <= 2 * RING_DEPTH * cores;
+         depth *= 2)
         consider_reads(s, (struct mr_setup){.engine = MR_ENGINE_URING,
                                             .threads = cores,
                                             .io_depth = depth,

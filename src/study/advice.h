@@ -44,6 +44,7 @@ struct mr_findings {
     double warm_cpu_s, crowded_cpu_s;
     double image_cpu_s; /* the first of these, read from the storage, */
     double read_cpu_s;  /* and how much of that is for reading */
+    double ring_cpu_s;  /* what a sample takes more by io_uring; 0 where there is none */
     struct mr_spread spread;
     double wake_s;     /* how late a thread that slept goes on while all cores decode */
     double file_bytes; /* on average */

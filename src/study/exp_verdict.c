@@ -176,6 +176,7 @@ static struct mr_json *point(struct mr_lab *lab, const struct mr_findings *f,
     mr_json_set(p, "image_cpu_s", mr_json_real(f->image_cpu_s));
     mr_json_set(p, "image_cpu_deviation", mr_json_real(mr_spread_deviation(&f->spread)));
     mr_json_set(p, "turns_cpu_s", mr_json_real(f->crowded_cpu_s - f->warm_cpu_s));
+    mr_json_set(p, "ring_cpu_s", mr_json_real(f->ring_cpu_s));
     mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
     mr_json_set(p, "rates", rates_json(f));
     mr_json_set(p, "recommendation", advice);

@@ -26,7 +26,7 @@ static const struct mr_experiment_row rows[] = {
     {"checkpoint", 74, 1400, 0, mr_exp_checkpoint},
     {"phases", 10, 75, 0, mr_exp_phases},
     {"files", 2, 2, 0.001, mr_exp_files},
-    {"verdict", 27, 600, 0.003, mr_exp_verdict},
+    {"verdict", 29, 600, 0.003, mr_exp_verdict},
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
