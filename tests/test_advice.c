@@ -83,10 +83,10 @@ static void a_pipeline_is_taken_apart(void **state)
     assert_true(f.file_bytes > 100 && f.file_bytes < 1e6);
     assert_true(f.warm_cpu_s > 0 && f.crowded_cpu_s > 0 && f.wake_s >= 0);
     double shares = 0;
-    assert_int_equal(f.spread.n, N);
-    for (unsigned i = 0; i < N; i++)
+    assert_in_range(f.spread.n, 4, N); /* a few, and as many as there is time for */
+    for (unsigned i = 0; i < f.spread.n; i++)
         shares += f.spread.share[i];
-    assert_true(fabs(shares - N) < 1e-6);
+    assert_true(fabs(shares - f.spread.n) < 1e-6);
     assert_null(f.proof); /* of an emulated storage there is none */
     assert_true(f.curve.n >= 3 && f.curve.n <= MR_CURVE_POINTS);
     for (unsigned i = 0; i < f.curve.n; i++) {
