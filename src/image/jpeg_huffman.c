@@ -67,7 +67,7 @@ static uint32_t entry(unsigned bits, unsigned advance_1, unsigned advance, int v
 
 static uint32_t slow_entry(unsigned code_bits, unsigned symbol)
 {
-    return code_bits << MR_AC_FIRST_AT | symbol << MR_AC_VALUE_1_AT;
+    return MR_AC_SLOW | code_bits << MR_AC_FIRST_AT | symbol << MR_AC_VALUE_1_AT;
 }
 
 static unsigned fill(uint32_t *at, uint32_t e, unsigned n)
@@ -101,7 +101,8 @@ static void add_second(const uint32_t *single, uint32_t *lookup, unsigned at, un
     const uint32_t advance_field = 127u << MR_AC_ADVANCE_AT;
     const uint32_t last_value = 127u << MR_AC_VALUE_2_AT;
     unsigned bits = single[at] & 63;
-    if (!bits || (single[at] & advance_field) >= (uint32_t)MR_AC_END << MR_AC_ADVANCE_AT)
+    if (bits == MR_AC_SLOW || (single[at] & advance_field) >= (uint32_t)MR_AC_END
+                                                                  << MR_AC_ADVANCE_AT)
         bits = MR_AC_BITS;
     if (bits + 1 >= MR_AC_BITS) {
         memcpy(lookup + at, single + at, n * sizeof *lookup);
@@ -109,9 +110,9 @@ static void add_second(const uint32_t *single, uint32_t *lookup, unsigned at, un
     }
     for (unsigned i = at; i < at + n; i++) {
         uint32_t e = single[i], next = single[(i << bits) & (N_ENTRIES - 1)];
-        unsigned more = (next & 63) - 1; /* bits, less one; very many when there are none */
-        uint32_t both = (e & ~last_value) + 1 + more + (next & advance_field) + (next & last_value);
-        lookup[i] = more < MR_AC_BITS - bits ? both : e;
+        unsigned more = next & 63; /* too many for a slow one */
+        uint32_t both = (e & ~last_value) + more + (next & advance_field) + (next & last_value);
+        lookup[i] = more <= MR_AC_BITS - bits ? both : e;
     }
 }
 

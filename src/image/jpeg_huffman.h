@@ -32,8 +32,8 @@ struct mr_jpeg_codes {
  * value 0.  The end of block adds MR_AC_END to `advance`; as a first symbol it has an `advance 1`
  * of 31 and the value 0, which is stored where there is nothing yet.
  *
- * bits = 0: no symbol fits with its value.  Then `value 1` and the bit above it are the symbol and
- * `advance 1` is the length of its code, or 0 where that too is longer than 11 bits.
+ * bits = MR_AC_SLOW: no symbol fits with its value.  Then `value 1` and the bit above it are the
+ * symbol and `advance 1` is the length of its code, or 0 where that too is longer than 11 bits.
  *
  * Four bytes an entry: two tables, coefficients and input must share the first-level cache, often
  * with another thread.  More bits find more pairs and still lose. */
@@ -42,7 +42,8 @@ struct mr_jpeg_ac_table {
     struct mr_jpeg_codes codes;
     int paired;
 };
-#define MR_AC_END 64 /* more than any place, so that the end of a block is one comparison */
+#define MR_AC_SLOW 32 /* a bit of its own: shifts need not wait until `bits` was looked at */
+#define MR_AC_END  64 /* more than any place, so that the end of a block is one comparison */
 
 enum { MR_AC_FIRST_AT = 6, MR_AC_ADVANCE_AT = 11, MR_AC_VALUE_1_AT = 18, MR_AC_VALUE_2_AT = 25 };
 

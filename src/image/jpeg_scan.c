@@ -9,7 +9,7 @@
  * Symbols.  One lookup yields up to two coefficients (jpeg_huffman.h), both are stored, and only
  * then is looked whether the block is over: the end of block is an advance so large that the one
  * comparison with 63 finds it too.  Stores behind the block's end go to its DC place, which is
- * written last.  Four lookups take 44 bits at the most, so one refill serves four; what a DC value
+ * written last.  Five lookups take 55 bits at the most, so one refill serves five; what a DC value
  * leaves serves three.
  *
  * Coefficients are stored where the inverse transform wants them: row by row, four blocks side by
@@ -36,14 +36,15 @@
 
 #include <string.h>
 
-#define BLOCK_BYTES 256 /* more than a block can take */
-#define LOOKUPS     4   /* between two refills */
-#define LAST        63
-#define MOST_DC     20 /* bits of a DC value that leave enough for LOOKUPS - 1 */
+#define BLOCK_BYTES      256 /* more than a block can take */
+#define LOOKUPS          5   /* between two refills */
+#define LOOKUPS_AFTER_DC 3   /* that what a DC value leaves is enough for */
+#define LAST             63
+#define MOST_DC          20 /* bits of a DC value that leave enough for these */
 
 _Static_assert(MR_JPEG_GROUP *MR_JPEG_MCU_BLOCKS *BLOCK_BYTES + 64 <= MR_JPEG_BEYOND, "bounds");
 _Static_assert(LOOKUPS *MR_AC_BITS <= 56, "bits of a refill");
-_Static_assert(MOST_DC + (LOOKUPS - 1) * MR_AC_BITS <= 56, "bits of a refill");
+_Static_assert(MOST_DC + LOOKUPS_AFTER_DC * MR_AC_BITS <= 56, "bits of a refill");
 
 /* Where the coefficient at each place of the zigzag lies, in a unit, from its block's first. */
 #define ROW(r, c) ((r)*32 + (c))
@@ -136,65 +137,85 @@ INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_tabl
     return k;
 }
 
+/* A walk through a block's AC symbols. */
+struct walk {
+    struct mr_jpeg_bits b;
+    uint64_t k, k_1; /* places of the last and the last but one coefficient */
+    uint64_t before; /* the buffer at the last lookup */
+    uint32_t e;      /* what that found; after a slow symbol 0, or only ENDED */
+};
+
+#define ENDED ((uint32_t)MR_AC_END << MR_AC_ADVANCE_AT)
+
+enum step { MORE, OVER, SLOW };
+
+/* Take what one lookup finds, if its bits are all there is to it. */
+INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out)
+{
+    uint32_t e = w->e = lookup[w->b.buffer >> (64 - MR_AC_BITS)];
+    if (__builtin_expect(e & MR_AC_SLOW, 0))
+        return SLOW;
+    w->before = w->b.buffer;
+    w->b.buffer <<= e & 63;
+    w->b.left -= e; /* what is above the low six bits vanishes modulo 64 */
+    w->k_1 = w->k + (e >> MR_AC_FIRST_AT & 31);
+    out[places[w->k_1]] = (int16_t)((int32_t)(e << (25 - MR_AC_VALUE_1_AT)) >> 25);
+    w->k += e >> MR_AC_ADVANCE_AT & 127;
+    out[places[w->k]] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
+    return w->k >= LAST ? OVER : MORE;
+}
+
+/* The lookups that one refill serves.  Not unrolled: after the branch that ends a block, which is
+ * often mispredicted, code that is short and was just used is there sooner. */
+INLINE enum step look_up_many(struct walk *w, const uint32_t *lookup, int16_t *out, int n)
+{
+    enum step step = MORE;
+#pragma GCC unroll 1
+    for (int i = 0; i < n && step == MORE; i++)
+        step = look_up(w, lookup, out);
+    return step;
+}
+
 /* The 63 other coefficients; the place of the last one, or -1. */
 INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t, int16_t *out)
 {
-    struct mr_jpeg_bits b = *bits;
-    const uint32_t *lookup = t->lookup;
-    uint64_t k = 0, k_1 = 0, before = 0;
-    uint32_t e = 0;
-    int i = 1, slow = 0; /* what the DC value left is enough for three */
-    for (;;) {
-#pragma GCC unroll 4
-        for (; i < LOOKUPS; i++) {
-            e = lookup[b.buffer >> (64 - MR_AC_BITS)];
-            if (__builtin_expect(!(e & 63), 0)) {
-                slow = 1;
-                break;
-            }
-            before = b.buffer;
-            k_1 = k + (e >> MR_AC_FIRST_AT & 31);
-            b.buffer <<= e & 63;
-            b.left -= e; /* what is above the low six bits vanishes modulo 64 */
-            out[places[k_1]] = (int16_t)((int32_t)(e << (25 - MR_AC_VALUE_1_AT)) >> 25);
-            k += e >> MR_AC_ADVANCE_AT & 127;
-            out[places[k]] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
-            if (k >= LAST)
-                break;
-        }
-        i = 0;
-        if (k >= LAST)
-            break;
-        refill(&b);
-        if (__builtin_expect(slow, 0)) {
-            slow = 0;
-            k = slow_symbol(&b, t, e, k, out);
-            if (!k)
+    struct walk w = {.b = *bits};
+    enum step step = look_up_many(&w, t->lookup, out, LOOKUPS_AFTER_DC);
+    while (step != OVER) {
+        refill(&w.b);
+        if (__builtin_expect(step == SLOW, 0)) {
+            w.k = slow_symbol(&w.b, t, w.e, w.k, out);
+            if (!w.k)
                 return -1;
-            e = 0;
-            if (k >= LAST)
+            w.e = w.k > LAST ? ENDED : 0;
+            if (w.k >= LAST)
                 break;
-            refill(&b);
+            refill(&w.b);
         }
+        step = look_up_many(&w, t->lookup, out, LOOKUPS);
     }
-    if (k > LAST) {
-        int ended = !e || (e >> MR_AC_ADVANCE_AT & 127) >= MR_AC_END;
-        if (ended && k < MR_AC_END + LAST) {
-            k -= MR_AC_END;
-        } else if (e && k_1 == LAST) {
-            /* The first of two symbols was the block's last: the second is not ours to take. */
-            unsigned n_bits = 0;
-            int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(before >> 48), 0, &n_bits);
-            n_bits += (unsigned)symbol & 15;
-            b.buffer = before << n_bits;
-            b.left += (e & 63) - n_bits;
-            k = LAST;
-        } else {
+    if (__builtin_expect((w.e & ENDED) && w.k < MR_AC_END + LAST, 1)) {
+        *bits = w.b;
+        return (int)(w.k - MR_AC_END);
+    }
+    if (w.k != LAST) {
+        if (!w.e || w.k_1 != LAST)
             return -1;
-        }
+        /* The first of two symbols was the block's last: the second is not ours to take. */
+        unsigned n_bits = 0;
+        int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(w.before >> 48), 0, &n_bits);
+        n_bits += (unsigned)symbol & 15;
+        w.b.buffer = w.before << n_bits;
+        w.b.left += (w.e & 63) - n_bits;
     }
-    *bits = b;
-    return (int)k;
+    *bits = w.b;
+    return LAST;
+}
+
+/* Without the branch that compilers like to make of it, which nothing predicts. */
+INLINE uint8_t larger(uint8_t a, uint8_t b)
+{
+    return (uint8_t)(a ^ ((a ^ b) & -(a < b)));
 }
 
 INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *at, unsigned n)
@@ -211,7 +232,7 @@ INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *
             return 0;
         *at->last_dc = dc;
         at->out[0] = (int16_t)dc;
-        *at->last = (uint8_t)(last > *at->last ? last : *at->last);
+        *at->last = larger(*at->last, (uint8_t)last);
     }
     *bits = b;
     return 1;
