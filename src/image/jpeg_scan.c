@@ -9,8 +9,14 @@
  * Symbols.  One lookup yields up to two coefficients (jpeg_huffman.h), both are stored, and only
  * then is looked whether the block is over: the end of block is an advance so large that the one
  * comparison with 63 finds it too.  Stores behind the block's end go to its DC place, which is
- * written last.  Five lookups take 55 bits at the most, so one refill serves five; what a DC value
- * leaves serves three.
+ * written last.
+ *
+ * Each lookup waits for the shift that the one before asked for, and a refill would lengthen that
+ * chain; so it is done between a lookup and its shift, when there is nothing to do but wait for the
+ * table.  The lookup then must do with bits from before.  Of 56 bits the lookup that refills takes
+ * 11, three plain ones 33, and 11 are there for the next that refills; or a DC value takes 12,
+ * three plain ones 33, and 11 are left.  Whatever ends a block leaves 11 at least: a DC lookup
+ * needs 9.
  *
  * Coefficients are stored where the inverse transform wants them: row by row, four blocks side by
  * side, 32 values from row to row.
@@ -19,8 +25,8 @@
  *   out    places[] maps every k to one of the block's 64 places.  k is at most 62 before a lookup
  *          and grows by 16 + MR_AC_END at the most, so it stays below 160.
  *   in     A code has up to 16 bits and a value up to 15, and a block has 64 symbols at the most:
- * at most 64 * 31 bits are 248 bytes.  A group is begun with its blocks' 256 bytes each in the
- *          window, or with the end of the segment in it.  In either case the group ends below
+ *          at most 64 * 31 bits are 248 bytes.  A group is begun with its blocks' 256 bytes each in
+ *          the window, or with the end of the segment in it.  In either case the group ends below
  *          `end` + 40 * 256 + 8, within MR_JPEG_BEYOND.
  *   time   each lookup takes at least one bit or gives the block up.
  * Bits behind the end of a segment may be anything.  A block that used them was given up or is
@@ -36,15 +42,16 @@
 
 #include <string.h>
 
-#define BLOCK_BYTES      256 /* more than a block can take */
-#define LOOKUPS          5   /* between two refills */
-#define LOOKUPS_AFTER_DC 3   /* that what a DC value leaves is enough for */
-#define LAST             63
-#define MOST_DC          20 /* bits of a DC value that leave enough for these */
+#define BLOCK_BYTES 256 /* more than a block can take */
+#define BITS        56  /* that are there after a refill */
+#define PLAIN       3   /* lookups between two that refill */
+#define LAST        63
+#define MOST_DC     12 /* bits of a DC value that leave enough for these and the next */
 
 _Static_assert(MR_JPEG_GROUP *MR_JPEG_MCU_BLOCKS *BLOCK_BYTES + 64 <= MR_JPEG_BEYOND, "bounds");
-_Static_assert(LOOKUPS *MR_AC_BITS <= 56, "bits of a refill");
-_Static_assert(MOST_DC + LOOKUPS_AFTER_DC * MR_AC_BITS <= 56, "bits of a refill");
+_Static_assert((1 + PLAIN + 1) * MR_AC_BITS <= BITS, "refill");
+_Static_assert(MOST_DC + (PLAIN + 1) * MR_AC_BITS <= BITS, "refill");
+_Static_assert(MR_DC_BITS <= MR_AC_BITS, "refill");
 
 /* Where the coefficient at each place of the zigzag lies, in a unit, from its block's first. */
 #define ROW(r, c) ((r)*32 + (c))
@@ -97,6 +104,7 @@ INLINE int value_of(uint64_t buffer, unsigned size)
 INLINE int dc_difference(struct mr_jpeg_bits *b, const struct mr_jpeg_dc_table *t, int *size)
 {
     uint32_t e = t->lookup[b->buffer >> (64 - MR_DC_BITS)];
+    refill(b);
     if (__builtin_expect(!e, 0)) {
         unsigned n_bits = 0;
         int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(b->buffer >> 48), MR_DC_BITS, &n_bits);
@@ -149,10 +157,13 @@ struct walk {
 
 enum step { MORE, OVER, SLOW };
 
-/* Take what one lookup finds, if its bits are all there is to it. */
-INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out)
+/* Take what one lookup finds, if its bits are all there is to it.  A refill costs nothing while the
+ * table is being read. */
+INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out, int refills)
 {
     uint32_t e = w->e = lookup[w->b.buffer >> (64 - MR_AC_BITS)];
+    if (refills)
+        refill(&w->b);
     if (__builtin_expect(e & MR_AC_SLOW, 0))
         return SLOW;
     w->before = w->b.buffer;
@@ -165,14 +176,14 @@ INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out)
     return w->k >= LAST ? OVER : MORE;
 }
 
-/* The lookups that one refill serves.  Not unrolled: after the branch that ends a block, which is
- * often mispredicted, code that is short and was just used is there sooner. */
-INLINE enum step look_up_many(struct walk *w, const uint32_t *lookup, int16_t *out, int n)
+/* Those that do not refill.  Not unrolled: after the branch that ends a block, which is often
+ * mispredicted, code that is short and was just used is there sooner. */
+INLINE enum step look_up_plainly(struct walk *w, const uint32_t *lookup, int16_t *out)
 {
     enum step step = MORE;
 #pragma GCC unroll 1
-    for (int i = 0; i < n && step == MORE; i++)
-        step = look_up(w, lookup, out);
+    for (int i = 0; i < PLAIN && step == MORE; i++)
+        step = look_up(w, lookup, out, 0);
     return step;
 }
 
@@ -180,10 +191,14 @@ INLINE enum step look_up_many(struct walk *w, const uint32_t *lookup, int16_t *o
 INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t, int16_t *out)
 {
     struct walk w = {.b = *bits};
-    enum step step = look_up_many(&w, t->lookup, out, LOOKUPS_AFTER_DC);
-    while (step != OVER) {
-        refill(&w.b);
+    for (;;) {
+        enum step step = look_up_plainly(&w, t->lookup, out);
+        if (step == MORE)
+            step = look_up(&w, t->lookup, out, 1);
+        if (step == OVER)
+            break;
         if (__builtin_expect(step == SLOW, 0)) {
+            refill(&w.b);
             w.k = slow_symbol(&w.b, t, w.e, w.k, out);
             if (!w.k)
                 return -1;
@@ -192,7 +207,6 @@ INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t
                 break;
             refill(&w.b);
         }
-        step = look_up_many(&w, t->lookup, out, LOOKUPS);
     }
     if (__builtin_expect((w.e & ENDED) && w.k < MR_AC_END + LAST, 1)) {
         *bits = w.b;
@@ -221,9 +235,9 @@ INLINE uint8_t larger(uint8_t a, uint8_t b)
 INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *at, unsigned n)
 {
     struct mr_jpeg_bits b = *bits;
+    refill(&b);
     for (const struct mr_jpeg_block *end = at + n; at < end; at++) {
         int size;
-        refill(&b);
         int dc = *at->last_dc + dc_difference(&b, at->dc, &size);
         if (__builtin_expect(size < 0 || dc != (int16_t)dc, 0))
             return 0;
