@@ -18,28 +18,67 @@ static int put(struct mr_span_ring *r, uint64_t n)
     return 1;
 }
 
+/* Take all there is and check that it is first, first + 1, ...; how many. */
+static uint64_t take_all(struct mr_span_ring *r, uint64_t first)
+{
+    const struct mr_event *e;
+    uint64_t n = 0;
+    for (size_t k; (k = mr_span_ring_peek(r, 3, &e)); n += k, mr_span_ring_took(r, k))
+        for (size_t i = 0; i < k; i++)
+            assert_int_equal(e[i].begin_ns, first + n + i);
+    return n;
+}
+
 static void a_full_ring_drops_and_counts(void **state)
 {
     (void)state;
     struct mr_span_ring r = {0};
     const struct mr_event *e;
-    assert_int_equal(mr_span_ring_init(&r, 20), 0); /* 32 */
+    assert_int_equal(mr_span_ring_init(&r, 20), 0); /* 8 blocks of 4 */
     for (uint64_t i = 0; i < 40; i++)
         assert_int_equal(put(&r, i), i < 32);
     assert_int_equal(atomic_load(&r.dropped), 8);
-    assert_int_equal(mr_span_ring_peek(&r, 10, &e), 10);
-    assert_int_equal(e[9].begin_ns, 9);
-    mr_span_ring_took(&r, 10);
-    for (uint64_t i = 0; i < 12; i++)
-        assert_int_equal(put(&r, 100 + i), i < 10);
-    assert_int_equal(atomic_load(&r.dropped), 10);
-    assert_int_equal(mr_span_ring_peek(&r, 100, &e), 22); /* to the end of the memory */
-    mr_span_ring_took(&r, 22);
-    assert_int_equal(mr_span_ring_peek(&r, 100, &e), 10);
-    assert_int_equal(e[0].begin_ns, 100);
+    assert_int_equal(mr_span_ring_peek(&r, 2, &e), 2);
+    assert_int_equal(mr_span_ring_peek(&r, 100, &e), 4); /* to the end of the block */
+    assert_int_equal(e[3].begin_ns, 3);
+    mr_span_ring_took(&r, 4);
+    assert_int_equal(mr_span_ring_peek(&r, 3, &e), 3);
+    mr_span_ring_took(&r, 3); /* gives no room back yet */
+    for (uint64_t i = 32; i < 40; i++)
+        assert_int_equal(put(&r, i), i < 36);
+    assert_int_equal(atomic_load(&r.dropped), 12);
+    assert_int_equal(take_all(&r, 7), 29);
+    for (uint64_t i = 36; i < 36 + 32; i++)
+        assert_int_equal(put(&r, i), 1);
+    assert_int_equal(put(&r, 99), 0);
     mr_span_ring_clear(&r);
     assert_int_equal(mr_span_ring_peek(&r, 100, &e), 0);
+    assert_int_equal(put(&r, 100), 1);
+    assert_int_equal(take_all(&r, 100), 1);
     mr_span_ring_fini(&r);
+    mr_span_ring_fini(&r);
+}
+
+/* Whatever the consumer leaves inside: less than a block, so that two blocks do for ever. */
+static void a_ring_that_is_emptied_in_time_touches_little_memory(void **state)
+{
+    (void)state;
+    struct mr_span_ring r = {0};
+    const struct mr_event *e;
+    uint64_t n_taken = 0;
+    ptrdiff_t furthest = 0;
+    assert_int_equal(mr_span_ring_init(&r, 16384), 0);
+    for (uint64_t i = 0; i < 100000; i++) {
+        ptrdiff_t at = mr_span_ring_next(&r) - r.slot;
+        furthest = at > furthest ? at : furthest;
+        assert_int_equal(put(&r, i), 1);
+        if (i % 200 == 7)
+            n_taken += take_all(&r, n_taken);
+    }
+    n_taken += take_all(&r, n_taken);
+    assert_int_equal(n_taken, 100000);
+    assert_int_equal(mr_span_ring_peek(&r, 1, &e), 0);
+    assert_in_range(furthest, 1, 2 * 256 - 1);
     mr_span_ring_fini(&r);
 }
 
@@ -51,7 +90,7 @@ static void the_consumer_is_woken_now_and_then(void **state)
     assert_int_equal(mr_span_ring_init(&r, 64), 0);
     for (int i = 0; i < 64; i++)
         n += mr_span_ring_next(&r) && mr_span_ring_put(&r);
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 8);
     mr_span_ring_fini(&r);
 }
 
@@ -109,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_ring_drops_and_counts),
+        cmocka_unit_test(a_ring_that_is_emptied_in_time_touches_little_memory),
         cmocka_unit_test(the_consumer_is_woken_now_and_then),
         cmocka_unit_test(a_ring_beyond_memory_is_refused),
         cmocka_unit_test(between_two_threads_events_arrive_whole_and_in_order),

@@ -48,7 +48,7 @@ enum mr_phase {
 
 struct mr_trace_opts {   /* zero means default */
     const char *path;    /* needed; an existing file is replaced */
-    unsigned ring_spans; /* a thread's ring holds that many; 0 = 16384, rounded up to 2^n */
+    unsigned ring_spans; /* a thread's ring holds that many; 0 = 65536, rounded up to 2^n */
     unsigned rank;       /* of this process in a distributed job */
     /* Write the name of the file that sample `id` is to buf; 0, or negative: it has none.  Called
      * by the recorder's thread, for slow reads, until stop. */

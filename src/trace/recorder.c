@@ -36,9 +36,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_SPANS 16384
+#define RING_SPANS 65536
 #define MAX_RING   (1u << 24)
-#define ROUND_NS   50000000   /* the recorder's thread looks at least so often */
+#define ROUND_NS   200000000  /* the recorder's thread looks at least so often */
 #define FIRST_LINE (1u << 22) /* above every thread id; lanes of each thread follow */
 #define OTHER      "other"
 
