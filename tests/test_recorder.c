@@ -414,6 +414,47 @@ static void names_beyond_the_table_are_other(void **state)
     assert_int_equal(mr_trace_phase("first name"), first);
 }
 
+/* Names, epochs, steps and lines in an order that lets none of them be as it was before. */
+static void each_span_has_its_own_name_step_and_line(void **state)
+{
+    struct mr_trace_stats stats;
+    enum { N_NAMES = 70, N = 4000 };
+    char text[N_NAMES][64];
+    enum mr_phase phase[N_NAMES];
+    for (unsigned i = 0; i < N_NAMES; i++) {
+        int n = snprintf(text[i], sizeof text[i], "%u \"\\", i);
+        if (i % 3 == 0)
+            memset(text[i] + n, i % 2 ? '"' : 'x', sizeof text[i] - 1 - (size_t)n);
+        text[i][i % 3 ? n : (int)sizeof text[i] - 1] = 0;
+        phase[i] = mr_trace_phase(text[i]);
+    }
+    start(*state, "a.json", (struct mr_trace_opts){0});
+    uint64_t t = mr_trace_now();
+    for (unsigned i = 0; i < N; i++) {
+        mr_trace_context(i / 7 % 5, i % 11 ? i / 13 : UINT32_MAX - 1);
+        mr_trace_lane(i % 150);
+        mr_trace_span(phase[i % N_NAMES], t + i, t + i + 1 + i % 3, i % 2 ? UINT64_MAX >> 1 : 0, i);
+    }
+    mr_trace_lane(0);
+    struct mr_trace_log *log = stop(&stats);
+    assert_int_equal(log->n, N);
+    uint32_t thread[150];
+    for (unsigned i = 0; i < N; i++) { /* the reader sorts by time */
+        const struct mr_log_event *e = &log->event[i];
+        assert_string_equal(name(log, i), text[i % N_NAMES]);
+        assert_int_equal(e->id, i);
+        assert_int_equal(e->epoch, i / 7 % 5);
+        assert_int_equal(e->step, i % 11 ? i / 13 : UINT32_MAX - 1);
+        assert_int_equal(e->end_ns - e->begin_ns, 1 + i % 3);
+        assert_true(e->bytes == (i % 2 ? UINT64_MAX >> 1 : 0));
+        if (i < 150)
+            thread[i] = e->thread;
+        assert_int_equal(e->thread, thread[i % 150]);
+        assert_true(i % 150 == 0 || e->thread != thread[i % 150 - 1]);
+    }
+    mr_trace_log_free(log);
+}
+
 static atomic_int busy;
 
 static void *tick_until_told(void *arg)
@@ -463,6 +504,7 @@ int main(void)
         WITH_TEMPDIR(a_child_may_have_a_trace_of_its_own),
 #endif
         WITH_TEMPDIR(lanes_have_lines_of_their_own),
+        WITH_TEMPDIR(each_span_has_its_own_name_step_and_line),
         WITH_TEMPDIR(starting_and_stopping_under_load_is_safe),
         cmocka_unit_test(names_beyond_the_table_are_other),
     };

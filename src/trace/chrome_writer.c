@@ -3,7 +3,7 @@
  *   {"displayTimeUnit":"ns","baseTimeNanoseconds":W,"otherData":{...},"traceEvents":[
  *   {"ph":"M","pid":P,"name":"process_name","args":{"name":"millrace, rank 0"}}
  *   ,{"ph":"M","pid":P,"tid":T,"name":"thread_name","args":{"name":"worker 0"}}
- *   ,{"ph":"X","pid":P,"ts":12.345,"tid":T,"dur":6.789,"name":"Read",
+ *   ,{"ph":"X","pid":P,"tid":T,"ts":12.345,"dur":6.789,"name":"Read",
  *     "args":{"epoch":0,"step":3,"id":17,"bytes":114660,"file":"..."}}
  *   ,{"ph":"C","pid":P,"ts":12.345,"name":"sda read MB/s","args":{"value":98.5}}
  *   ,{"ph":"i","s":"p","pid":P,"ts":12.345,"tid":T,"name":"end of run"}
@@ -14,12 +14,16 @@
  * tells the monotonic clock then, and which one that is: on it two traces of one machine can be
  * joined although somebody set the wall clock in between.  A comma
  * begins an event and does not end it, so a file that was cut after any line lacks nothing but the
- * last "]}": the readers of this format, ours included, put up with that. */
+ * last "]}": the readers of this format, ours included, put up with that.
+ *
+ * Spans are nearly all of a file, up to 100,000 a second, so they are put together in the buffer
+ * itself; what two spans share (process and thread; name, epoch and step) is kept as text. */
 #include "trace_writer.h"
 
 #include <millrace/api.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static void field(struct mr_text_sink *s, const char *key, uint64_t v)
 {
@@ -79,30 +83,85 @@ static void counter(struct mr_text_sink *s, const struct mr_trace_head *h, uint6
     mr_sink_text(s, "}}\n");
 }
 
-static void span(struct mr_text_sink *s, const struct mr_trace_head *h, unsigned line,
-                 const struct mr_event *e, const char *name, const char *file)
+/* The kept text for this key, or NULL: then *slot is to be filled. */
+static const struct mr_same_text *recall(struct mr_same_text *slot, uint32_t a, uint32_t b,
+                                         uint32_t c)
 {
-    uint64_t from = e->begin_ns > h->start_ns ? e->begin_ns : h->start_ns;
-    head(s, h, ",{\"ph\":\"X\",\"pid\":", from);
-    field(s, ",\"tid\":", line);
-    mr_sink_text(s, ",\"dur\":");
-    mr_sink_decimal(s, e->end_ns > from ? e->end_ns - from : 0, 3);
-    mr_sink_text(s, ",\"name\":");
-    mr_sink_json_string(s, name);
-    field(s, ",\"args\":{\"epoch\":", e->epoch);
-    field(s, ",\"step\":", e->step);
-    if (e->id != MR_NONE)
-        field(s, ",\"id\":", e->id);
-    if (e->bytes)
-        field(s, ",\"bytes\":", e->bytes);
-    if (file) {
-        mr_sink_text(s, ",\"file\":");
-        mr_sink_json_string(s, file);
-    }
-    mr_sink_text(s, "}}\n");
+    if (slot->len && slot->key[0] == a && slot->key[1] == b && slot->key[2] == c)
+        return slot;
+    *slot = (struct mr_same_text){.key = {a, b, c}};
+    return NULL;
 }
 
-static void event(struct mr_text_sink *s, const struct mr_trace_head *h,
+/* What was put from `from` on is the text of this key; longer ones are not kept. */
+static void keep(struct mr_same_text *slot, const char *from, const char *to)
+{
+    size_t n = (size_t)(to - from);
+    if (n > sizeof slot->text)
+        return;
+    memcpy(slot->text, from, n);
+    slot->len = (unsigned)n;
+}
+
+static char *recalled(char *p, const struct mr_same_text *t)
+{
+    memcpy(p, t->text, sizeof t->text); /* all of it: quicker than as much as there is */
+    return p + t->len;
+}
+
+static char *put(char *p, const char *constant, size_t n)
+{
+    memcpy(p, constant, n);
+    return p + n;
+}
+#define PUT(p, constant) put(p, constant, sizeof constant - 1)
+
+static char *put_line(char *p, struct mr_same_text *slot, unsigned pid, unsigned line)
+{
+    char *from = p;
+    if (recall(slot, pid, line, 0))
+        return recalled(p, slot);
+    p = mr_put_u64(PUT(p, ",{\"ph\":\"X\",\"pid\":"), pid);
+    p = PUT(mr_put_u64(PUT(p, ",\"tid\":"), line), ",\"ts\":");
+    keep(slot, from, p);
+    return p;
+}
+
+static char *put_name(struct mr_text_sink *s, char *p, struct mr_same_text *slot,
+                      const struct mr_event *e, const char *name)
+{
+    char *from = p;
+    if (recall(slot, e->name, e->epoch, e->step))
+        return recalled(p, slot);
+    mr_sink_to(s, PUT(p, ",\"name\":"));
+    mr_sink_json_string(s, name);
+    p = mr_put_u64(PUT(mr_sink_at(s), ",\"args\":{\"epoch\":"), e->epoch);
+    p = mr_put_u64(PUT(p, ",\"step\":"), e->step);
+    keep(slot, from, p);
+    return p;
+}
+
+static void span(struct mr_text_sink *s, const struct mr_trace_head *h, struct mr_writer_memory *m,
+                 unsigned line, const struct mr_event *e, const char *name, const char *file)
+{
+    uint64_t from = e->begin_ns > h->start_ns ? e->begin_ns : h->start_ns;
+    char *p = put_line(mr_sink_at(s), &m->line[line % MR_SAME_LINES], h->pid, line);
+    p = PUT(mr_put_thousandths(p, from - h->start_ns), ",\"dur\":");
+    p = mr_put_thousandths(p, e->end_ns > from ? e->end_ns - from : 0);
+    p = put_name(s, p, &m->name[e->name % MR_SAME_NAMES], e, name);
+    if (e->id != MR_NONE)
+        p = mr_put_u64(PUT(p, ",\"id\":"), e->id);
+    if (e->bytes)
+        p = mr_put_u64(PUT(p, ",\"bytes\":"), e->bytes);
+    if (file) {
+        mr_sink_to(s, PUT(p, ",\"file\":"));
+        mr_sink_json_string(s, file);
+        p = mr_sink_at(s);
+    }
+    mr_sink_to(s, PUT(p, "}}\n"));
+}
+
+static void event(struct mr_text_sink *s, const struct mr_trace_head *h, struct mr_writer_memory *m,
                   const struct mr_trace_thread *t, const struct mr_event *e, const char *name,
                   const char *file)
 {
@@ -115,7 +174,7 @@ static void event(struct mr_text_sink *s, const struct mr_trace_head *h,
         mr_sink_json_string(s, name);
         mr_sink_text(s, "}\n");
     } else {
-        span(s, h, t->line, e, name, file);
+        span(s, h, m, t->line, e, name, file);
     }
     mr_sink_end_record(s, 1);
 }

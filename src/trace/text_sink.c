@@ -15,8 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER  ((size_t)256 << 10)
-#define LONGEST ((size_t)64 << 10)
+/* A longer buffer makes fewer writes, but has to be touched: 64 KiB at a time are enough. */
+#define BUFFER  ((size_t)96 << 10)
+#define LONGEST MR_SINK_ROOM
 
 int mr_text_sink_init(struct mr_text_sink *s, int fd)
 {
@@ -97,12 +98,66 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 /* Written backwards, so that it ends before `p`; where it begins. */
 static char *whole_number(char *p, uint64_t v)
 {
-    for (; v >= 100; v /= 100)
-        memcpy(p -= 2, &pairs[v % 100 * 2], 2);
-    if (v >= 10)
-        return memcpy(p - 2, &pairs[v * 2], 2);
-    *--p = (char)('0' + v);
+    while (v >= 10000) { /* the two pairs do not wait for each other */
+        unsigned low = (unsigned)(v % 10000);
+        v /= 10000;
+        memcpy(p -= 2, &pairs[low % 100 * 2], 2);
+        memcpy(p -= 2, &pairs[low / 100 * 2], 2);
+    }
+    unsigned rest = (unsigned)v;
+    if (rest >= 100) {
+        memcpy(p -= 2, &pairs[rest % 100 * 2], 2);
+        rest /= 100;
+    }
+    if (rest >= 10)
+        return memcpy(p - 2, &pairs[rest * 2], 2);
+    *--p = (char)('0' + rest);
     return p;
+}
+
+/* How many digits: by the number of bits, which is off by one at the most. */
+static unsigned n_digits(uint64_t v)
+{
+    static const uint64_t power[] = {0,
+                                     10,
+                                     100,
+                                     1000,
+                                     10000,
+                                     100000,
+                                     1000000,
+                                     10000000,
+                                     100000000,
+                                     1000000000,
+                                     10000000000,
+                                     100000000000,
+                                     1000000000000,
+                                     10000000000000,
+                                     100000000000000,
+                                     1000000000000000,
+                                     10000000000000000,
+                                     100000000000000000,
+                                     1000000000000000000,
+                                     10000000000000000000u};
+    unsigned n = (64 - (unsigned)__builtin_clzll(v | 1)) * 1233 >> 12; /* log10(2) */
+    return n + (v >= power[n]);
+}
+
+/* In place: put together elsewhere and copied, a number would wait for its own bytes. */
+char *mr_put_u64(char *p, uint64_t v)
+{
+    char *end = p + n_digits(v);
+    whole_number(end, v);
+    return end;
+}
+
+char *mr_put_thousandths(char *p, uint64_t v)
+{
+    unsigned rest = (unsigned)(v % 1000);
+    p = mr_put_u64(p, v / 1000);
+    p[0] = '.';
+    p[1] = (char)('0' + rest / 100);
+    memcpy(p + 2, &pairs[rest % 100 * 2], 2);
+    return p + 4;
 }
 
 void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits)
@@ -118,8 +173,8 @@ void mr_sink_decimal(struct mr_text_sink *s, uint64_t v, unsigned digits)
 
 void mr_sink_u64(struct mr_text_sink *s, uint64_t v)
 {
-    char text[20], *p = whole_number(text + sizeof text, v);
-    put(s, p, (size_t)(text + sizeof text - p));
+    char text[20];
+    put(s, text, (size_t)(mr_put_u64(text, v) - text));
 }
 
 void mr_sink_real(struct mr_text_sink *s, double v)

@@ -38,6 +38,23 @@ void mr_sink_json_string(struct mr_text_sink *s, const char *text);
 /* The inside of a quoted CSV field. */
 void mr_sink_csv_part(struct mr_text_sink *s, const char *text);
 
+/* For records that come by the million: write into the buffer itself.  At the start of a record
+ * there is room for this much. */
+#define MR_SINK_ROOM ((size_t)32 << 10)
+static inline char *mr_sink_at(struct mr_text_sink *s)
+{
+    return s->buf + s->len;
+}
+/* The record goes on at `p`, which was the end of what the caller wrote. */
+static inline void mr_sink_to(struct mr_text_sink *s, const char *p)
+{
+    s->len = (size_t)(p - s->buf);
+}
+/* Up to 20 digits at `p`; where they end. */
+char *mr_put_u64(char *p, uint64_t v);
+/* v / 1000, exact: 1234567 -> "1234.567". */
+char *mr_put_thousandths(char *p, uint64_t v);
+
 /* What was put since the last call is a record (counted: an event of the trace). */
 void mr_sink_end_record(struct mr_text_sink *s, int counted);
 void mr_text_sink_flush(struct mr_text_sink *s);

@@ -46,10 +46,11 @@ static void times(struct mr_text_sink *s, const struct mr_trace_head *h, uint64_
     pair(s, ",", h->pid);
 }
 
-static void event(struct mr_text_sink *s, const struct mr_trace_head *h,
+static void event(struct mr_text_sink *s, const struct mr_trace_head *h, struct mr_writer_memory *m,
                   const struct mr_trace_thread *t, const struct mr_event *e, const char *name,
                   const char *file)
 {
+    (void)m;
     if (e->kind == MR_EVENT_COUNTER)
         return;
     int is_mark = e->kind == MR_EVENT_MARK;

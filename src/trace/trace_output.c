@@ -5,7 +5,7 @@
  * a thread, not over threads: readers sort.
  *
  * A read's file is worth its bytes only when somebody will ask for it, which is when it was slow.
- * The first NAME_ALL reads carry the name, then those that are slower than nine in ten so far.
+ * The first NAME_ALL reads carry the name, then those that are slower than 99 in 100 so far.
  *
  * No lock is needed: one thread calls this, and rings hand over by their counters and state. */
 #include "trace_output.h"
@@ -23,9 +23,8 @@
 #include <unistd.h>
 
 #define NAME_ALL   1000
-#define NAME_SHARE 0.9
-#define AT_ONCE    1024 /* events after which their room is given back */
-#define BOOT_ID    36   /* characters */
+#define NAME_SHARE 0.99
+#define BOOT_ID    36 /* characters */
 
 /* Two traces with the same text here have the same CLOCK_MONOTONIC: it starts anew with each boot
  * and is shifted in a time namespace.  "" when the system does not tell. */
@@ -131,7 +130,7 @@ static void write_event(struct mr_trace_output *t, struct mr_traced_thread *from
         return;
     name_lines(t, from, e->lane);
     struct mr_trace_thread thread = {from->tid, e->lane ? from->first_line + e->lane : from->tid};
-    t->writer->event(&t->sink, &t->head, &thread, e, t->names->name[e->name],
+    t->writer->event(&t->sink, &t->head, &t->memory, &thread, e, t->names->name[e->name],
                      file_of(t, e, path, sizeof path));
 }
 
@@ -139,7 +138,7 @@ static void drain_one(struct mr_trace_output *t, struct mr_traced_thread *from)
 {
     const struct mr_event *e;
     size_t n;
-    while ((n = mr_span_ring_peek(&from->ring, AT_ONCE, &e))) {
+    while ((n = mr_span_ring_peek(&from->ring, SIZE_MAX, &e))) {
         for (size_t i = 0; i < n; i++)
             write_event(t, from, &e[i]);
         mr_span_ring_took(&from->ring, n);

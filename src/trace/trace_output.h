@@ -40,6 +40,7 @@ struct mr_trace_output {
     const struct mr_trace_writer *writer;
     const struct mr_name_table *names;
     struct mr_text_sink sink;
+    struct mr_writer_memory memory;
     struct mr_histogram read_ns; /* durations so far, and from which on a file is named */
     uint64_t slow_ns;
     uint64_t dropped;

@@ -24,13 +24,27 @@ struct mr_trace_thread {
     unsigned line; /* where it is drawn: tid, or a number of its own for a lane */
 };
 
+/* What most events have in common with one shortly before them, as text, so that it is copied and
+ * not made again.  A writer's own; zeroed at the start of a file. */
+#define MR_SAME_TEXT 64
+struct mr_same_text {
+    uint32_t key[3];
+    unsigned len; /* 0: none */
+    char text[MR_SAME_TEXT];
+};
+#define MR_SAME_LINES 64
+#define MR_SAME_NAMES 32
+struct mr_writer_memory {
+    struct mr_same_text line[MR_SAME_LINES], name[MR_SAME_NAMES];
+};
+
 struct mr_trace_writer {
     void (*begin)(struct mr_text_sink *s, const struct mr_trace_head *h);
     /* A line of the picture has this name; NULL: the format has no use for it. */
     void (*line_name)(struct mr_text_sink *s, const struct mr_trace_head *h, unsigned line,
                       const char *name);
     /* file: of a read whose file is worth naming, or NULL. */
-    void (*event)(struct mr_text_sink *s, const struct mr_trace_head *h,
+    void (*event)(struct mr_text_sink *s, const struct mr_trace_head *h, struct mr_writer_memory *m,
                   const struct mr_trace_thread *t, const struct mr_event *e, const char *name,
                   const char *file);
     /* `n` events have been dropped until now. */
