@@ -269,6 +269,19 @@ static void what_is_missing_is_not_known(void **state)
     mr_sampler_close(s);
 }
 
+static void what_is_not_asked_for_is_not_read(void **state)
+{
+    struct tempdir *t = *state;
+    whole_proc(t);
+    struct mr_sampler *s =
+        opened(t, (struct mr_sampler_opts){.only = MR_KNOWN_DISKS | MR_KNOWN_CPU});
+    assert_int_equal(mr_sampler_take(s)->known, MR_KNOWN_DISKS | MR_KNOWN_CPU);
+    mr_sampler_close(s);
+    s = opened(t, (struct mr_sampler_opts){.only = MR_KNOWN_PRESSURE << MR_PRESSURE_IO});
+    assert_int_equal(mr_sampler_take(s)->known, MR_KNOWN_PRESSURE << MR_PRESSURE_IO);
+    mr_sampler_close(s);
+}
+
 static void errors_name_the_reason(void **state)
 {
     struct tempdir *t = *state;
@@ -610,6 +623,7 @@ int main(void)
         WITH_TEMPDIR(a_source_may_fail_for_one_sample),
         WITH_TEMPDIR(system_columns_are_shares_levels_and_rates),
         WITH_TEMPDIR(what_is_missing_is_not_known),
+        WITH_TEMPDIR(what_is_not_asked_for_is_not_read),
         WITH_TEMPDIR(errors_name_the_reason),
         WITH_TEMPDIR(thousands_of_devices_are_followed_in_any_order),
         WITH_TEMPDIR(partitions_are_known_by_sys),

@@ -107,7 +107,7 @@ int mr_scan_word(const char **p, char stop, char *out, size_t cap)
 
 const char *mr_next_line(const char *p)
 {
-    p += strcspn(p, "\n");
+    p = strchrnul(p, '\n');
     return *p ? p + 1 : p;
 }
 

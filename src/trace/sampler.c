@@ -215,6 +215,8 @@ static int open_sources(struct mr_sampler *s, struct mr_error *err)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < N_SOURCES; i++) {
+        if (s->opts.only && !(s->opts.only & known_bit(i)))
+            continue;
         int fd = mr_proc_open(s->proc_root, source_files[i]);
         if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
             return mr_fail(err, fd, "%s/%s: %s", s->proc_root, source_files[i], mr_errno_text(fd));

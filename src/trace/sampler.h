@@ -65,6 +65,7 @@ struct mr_sampler_opts {
                       const struct mr_system_sample *s); /* NULL: no thread, mr_sampler_take */
     void *ctx;
     pid_t process;         /* whose I/O, with its descendants'; 0 = none */
+    unsigned only;         /* MR_KNOWN_* of what is wanted, to spare the rest; 0 = everything */
     const char *proc_root; /* NULL = "/proc"; copied */
     const char *sys_root;  /* NULL = "/sys"; copied */
     unsigned counter_bits; /* of the kernel's long; 0 = ask it */
