@@ -1,21 +1,26 @@
 /* compare_trace.c - what a trace costs: nanoseconds a span, and the share of a run.
  *
- *     compare_trace [DATA [ROUNDS]]
+ *     compare_trace [DATA [ROUNDS [read|decode]]]
  *
- * A span: two looks at the clock and one call, with a trace on and without one, in bursts that fit
- * into the ring, with pauses in which it is emptied, so that no span is dropped.  And what a span
- * costs in all, as CPU time of the process: stored, turned into text by the recorder's thread and
- * written to the file, start and end of the trace included; spans as the pipeline stores them, from
- * times that it has taken anyway.
+ * The parts, in CPU time of the process:
+ * - a span: two looks at the clock and one call, with a trace on and without one, in bursts that
+ *   fit into the ring, with pauses in which it is emptied, so that no span is dropped;
+ * - a span in all: stored, turned into text by the recorder's thread and written to the file; spans
+ *   as the pipeline stores them, from times that it has taken anyway;
+ * - start and end of a trace with its curves;
+ * - a trace in which nothing is recorded but the curves, by the second.
  *
- * A run: batches drawn from the folder DATA (warm), traced against untraced by paired alternation,
- * once by rate (first call to last batch) and once by CPU time, the recorder's thread and the end
- * of the trace included.  Runs differ by some percent from one another, so that this cannot decide
- * about one percent.  What can is the product: spans a sample (counted) times the CPU time of a
- * span in all, over the CPU time of an untraced sample.  A tenth more or less in any of the three
- * changes the share by a tenth of it. */
+ * A run: batches drawn from the folder DATA (warm).  One pipeline runs all the time, and the trace
+ * is switched on and off between stretches of at least a second of CPU time each: traced against
+ * untraced by paired alternation, start, curves and end of the trace included.
+ *
+ * Beside it the sum of the parts: spans a sample (counted) times the CPU time of a span in all,
+ * plus start and end, plus the seconds that a stretch took times what a trace costs by the second,
+ * over the CPU time of an untraced stretch.  A tenth more or less in any of them changes the share
+ * by no more than a tenth of it, which no alternation of whole runs can promise. */
 #include "alternate.h"
 #include "clock.h"
+#include "trace_curves.h"
 
 #include <millrace/pipeline.h>
 #include <millrace/trace.h>
@@ -28,6 +33,8 @@
 #define BURST    8192u
 #define BURSTS   8u
 #define MAX_RUNS 99
+#define QUIET_S  3
+#define CPU_S    1.0 /* a stretch takes at least */
 
 static char trace_path[256];
 
@@ -150,15 +157,18 @@ static int report_spans(unsigned rounds)
     return 0;
 }
 
-/* What does not depend on the number of spans: the file and the recorder's thread. */
-static int report_start(unsigned rounds)
+/* What does not depend on the number of spans: the file, the recorder's thread, the curves.
+ * Milliseconds; below 0: failed. */
+static double report_start(unsigned rounds)
 {
     double v[MAX_RUNS];
     for (unsigned r = 0; r < rounds; r++) {
         uint64_t cpu = mr_clock_process_cpu_ns();
         if (start_trace())
             return -1;
+        struct mr_sampler *curves = mr_trace_curves_open();
         mr_trace_mark("one");
+        mr_trace_curves_close(curves);
         if (stop_trace() < 0)
             return -1;
         v[r] = (double)(mr_clock_process_cpu_ns() - cpu) / 1e6;
@@ -167,99 +177,152 @@ static int report_start(unsigned rounds)
     printf("%-34s %.2f ms (%.2f..%.2f) of CPU time, %u rounds\n", "start and end of a trace",
            v[rounds / 2], v[rounds / 4], v[rounds - 1 - rounds / 4], rounds);
     fflush(stdout);
-    return 0;
+    return v[rounds / 2];
 }
 
-struct run {
-    struct mr_dataset *data;
-    enum mr_engine engine;
-    int decode, traced, by_cpu;
-    unsigned epochs;
-    double spans; /* a sample, of the last traced run */
+/* Milliseconds of CPU time by the second of a trace in which only curves are drawn. */
+static double report_quiet(double start_ms)
+{
+    uint64_t cpu = mr_clock_process_cpu_ns(), start = mr_clock_ns();
+    if (start_trace())
+        return -1;
+    struct mr_sampler *curves = mr_trace_curves_open();
+    sleep(QUIET_S);
+    mr_trace_curves_close(curves);
+    if (stop_trace() < 0)
+        return -1;
+    double seconds = (double)(mr_clock_ns() - start) / 1e9;
+    double ms = (double)(mr_clock_process_cpu_ns() - cpu) / 1e6 - start_ms;
+    ms = ms > 0 ? ms / seconds : 0;
+    printf("%-34s %.2f ms of CPU time a second, %.3f%% of a core, with curves 10 times a second\n",
+           "a trace of nothing", ms, ms / 10);
+    fflush(stdout);
+    return ms;
+}
+
+struct parts {
+    double span_ns, start_ms, quiet_ms;
 };
 
-static double one_run(void *ctx)
+/* A pipeline that runs all the time, and a stretch of it. */
+struct run {
+    struct mr_pipeline *p;
+    int traced;
+    uint64_t n_batches;
+    /* Of the last stretch */
+    double samples, spans, seconds, cpu_s;
+};
+
+/* Samples a second of CPU time. */
+static double one_stretch(void *ctx)
 {
     struct run *r = ctx;
-    struct mr_decoder_opts decode = {.width = 224, .height = 224};
-    struct mr_pipeline_opts o = {.engine = r->engine,
-                                 .decode = r->decode ? &decode : NULL,
-                                 .epochs = r->epochs,
-                                 .start_on_next = 1};
-    struct mr_pipeline *p;
+    struct mr_sampler *curves = NULL;
     struct mr_batch *b;
-    uint64_t n = 0, cpu = mr_clock_process_cpu_ns();
+    uint64_t n = 0, cpu = mr_clock_process_cpu_ns(), start = mr_clock_ns();
     int64_t events = 0;
-    int more;
+    int more = 0;
     if (r->traced && start_trace())
         return -1;
-    if (mr_pipeline_open(r->data, &o, &p, NULL))
-        return -1;
-    uint64_t start = mr_clock_ns(), last = start, total = mr_pipeline_n_samples(p);
-    while (n < total && (more = mr_pipeline_next(p, &b)) >= 0)
+    if (r->traced)
+        curves = mr_trace_curves_open();
+    for (uint64_t i = 0; i < r->n_batches; i += (uint64_t)more) {
+        more = mr_pipeline_next(r->p, &b);
+        if (more < 0)
+            break;
         if (more) {
             n += b->n;
-            last = mr_clock_ns();
             mr_batch_unref(b);
         }
-    mr_pipeline_close(p);
-    if ((r->traced && (events = stop_trace()) < 0) || n < total)
+    }
+    mr_trace_curves_close(curves);
+    if ((r->traced && (events = stop_trace()) < 0) || more < 0)
         return -1;
+    r->samples = (double)n;
     r->spans = (double)events / (double)n;
-    double ns = (double)(r->by_cpu ? mr_clock_process_cpu_ns() - cpu : last - start);
-    return (double)n / (ns / 1e9);
+    r->seconds = (double)(mr_clock_ns() - start) / 1e9;
+    r->cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
+    return r->samples / r->cpu_s;
 }
 
-static void report_share(const char *what, double spans, double span_ns, double sample_ns)
+static void report_share(const char *what, const struct run *traced, const struct run *plain,
+                         const struct parts *c)
 {
-    double share = spans * span_ns / sample_ns;
-    printf("%-34s %.2f spans a sample x %.0f ns = %.2f us, %.3f%% of the %.1f us of CPU time that "
-           "a sample takes; target 1%% %s\n",
-           what, spans, span_ns, spans * span_ns / 1e3, 100 * share, sample_ns / 1e3,
+    double spans_s = traced->spans * traced->samples * c->span_ns / 1e9;
+    double start_s = c->start_ms / 1e3, quiet_s = plain->seconds * c->quiet_ms / 1e3;
+    double share = (spans_s + start_s + quiet_s) / plain->cpu_s;
+    printf("%-34s %.0f samples x %.2f spans x %.0f ns = %.2f ms, start and end %.2f ms, %.2f s of "
+           "curves %.2f ms: %.3f%% of the %.2f s of CPU time; target 1%% %s\n",
+           what, traced->samples, traced->spans, c->span_ns, 1e3 * spans_s, c->start_ms,
+           plain->seconds, 1e3 * quiet_s, 100 * share, plain->cpu_s,
            share < 0.01 ? "met" : "MISSED");
     fflush(stdout);
 }
 
-static int compare(struct mr_dataset *data, enum mr_engine engine, int decode, double span_ns,
-                   unsigned rounds)
+/* How many batches take CPU_S, as stretches are to be as long as that. */
+static int find_length(struct run *r)
+{
+    for (r->n_batches = 8;; r->n_batches *= 2) {
+        if (one_stretch(r) < 0)
+            return -1;
+        if (r->cpu_s >= CPU_S / 4)
+            break;
+    }
+    r->n_batches = (uint64_t)((double)r->n_batches * 1.1 * CPU_S / r->cpu_s) + 1;
+    return 0;
+}
+
+static int compare(struct mr_dataset *data, enum mr_engine engine, int decode,
+                   const struct parts *parts, unsigned rounds)
 {
     char what[64];
-    for (int by_cpu = 0; by_cpu < 2; by_cpu++) {
-        struct run plain = {data, engine, decode, 0, by_cpu, decode ? 1 : 16, 0}, traced = plain;
-        struct contender us = {"traced", one_run, &traced}, peer = {"untraced", one_run, &plain};
-        struct comparison c;
-        traced.traced = 1;
-        if (alternate(&us, &peer, rounds, &c))
-            return -1;
-        snprintf(what, sizeof what, "%s, %s, by %s", decode ? "decode" : "read",
-                 engine ? "uring" : "threads", by_cpu ? "CPU time" : "rate");
-        alternate_print(what, &us, &peer, &c, 0.99);
-        if (by_cpu) {
-            snprintf(what, sizeof what, "%s, %s, by count", decode ? "decode" : "read",
-                     engine ? "uring" : "threads");
-            report_share(what, traced.spans, span_ns, 1e9 / c.peer);
-        }
+    struct mr_decoder_opts how = {.width = 224, .height = 224};
+    struct mr_pipeline_opts o = {
+        .engine = engine, .decode = decode ? &how : NULL, .epochs = 1000000, .start_on_next = 1};
+    struct run plain = {0}, traced;
+    struct contender us = {"traced", one_stretch, &traced},
+                     peer = {"untraced", one_stretch, &plain};
+    struct comparison c;
+    struct mr_error err = {0};
+    if (mr_pipeline_open(data, &o, &plain.p, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
     }
+    int r = find_length(&plain);
+    traced = plain;
+    traced.traced = 1;
+    if (!r)
+        r = alternate(&us, &peer, rounds, &c);
+    mr_pipeline_close(plain.p);
+    if (r)
+        return r;
+    const char *kind = decode ? "decode" : "read", *name = engine ? "uring" : "threads";
+    snprintf(what, sizeof what, "%s, %s, by CPU time", kind, name);
+    alternate_print(what, &us, &peer, &c, 0.99);
+    snprintf(what, sizeof what, "%s, %s, by its parts", kind, name);
+    report_share(what, &traced, &plain, parts);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 9;
+    unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 15;
     struct mr_error err = {0};
     struct mr_dataset *data = NULL;
+    struct parts parts = {0};
     rounds = rounds < 9 ? 9 : rounds > MAX_RUNS ? MAX_RUNS : rounds;
     snprintf(trace_path, sizeof trace_path, "/tmp/compare_trace.%d.json", (int)getpid());
-    double span_ns = 0;
-    int failed =
-        report_spans(rounds) || report_start(rounds) || (span_ns = whole_span(rounds)) <= 0;
+    int failed = report_spans(rounds) || (parts.start_ms = report_start(rounds)) < 0 ||
+                 (parts.quiet_ms = report_quiet(parts.start_ms)) < 0 ||
+                 (parts.span_ns = whole_span(rounds)) <= 0;
     if (!failed && argc > 1) {
         failed = mr_dataset_open(argv[1], &data, &err);
         if (failed)
             fprintf(stderr, "%s\n", err.text);
         for (int decode = 1; !failed && decode >= 0; decode--)
             for (int engine = MR_ENGINE_THREADS; !failed && engine <= MR_ENGINE_URING; engine++)
-                failed = compare(data, (enum mr_engine)engine, decode, span_ns, rounds);
+                if (argc < 4 || !strcmp(argv[3], decode ? "decode" : "read"))
+                    failed = compare(data, (enum mr_engine)engine, decode, &parts, rounds);
     }
     mr_dataset_unref(data);
     unlink(trace_path);
