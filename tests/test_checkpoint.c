@@ -451,6 +451,110 @@ static void what_an_earlier_run_left_undrained_is_drained(void **state)
     ckpt_kit_free(k);
 }
 
+/* The order in which checkpoints get their names on the slow tier. */
+struct arrivals {
+    uint64_t steps[64];
+    unsigned n;
+};
+
+static int note_arrival(void *ctx, const struct mr_out_op *op)
+{
+    struct arrivals *a = ctx;
+    unsigned long long step;
+    char rest[16];
+    if (op->tag == MR_TIER_SLOW && op->kind == MR_OUT_RENAME &&
+        sscanf(op->to, "model.ckpt-%llu%15s", &step, rest) == 2 &&
+        (!strcmp(rest, ".index") || !strcmp(rest, ".safetensors")) && a->n < ARRAY_LEN(a->steps))
+        a->steps[a->n++] = step;
+    return 0;
+}
+
+/* The step that TensorFlow's state file names as the one to take. */
+static int64_t latest_named(const char *dir)
+{
+    char path[1024];
+    long long step = -1;
+    snprintf(path, sizeof path, "%s/checkpoint", dir);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "model_checkpoint_path: \"model.ckpt-%lld\"", &step), 1);
+    fclose(f);
+    return step;
+}
+
+static void however_much_was_left_undrained_is_drained_the_newest_first(void **state)
+{
+    struct tempdir *t = begin_test(state);
+    static const struct {
+        unsigned n, keep, format;
+    } cases[] = {{12, MR_NONE, 0}, {20, 5, 0}, {12, 1, 1}};
+    struct ckpt_kit *k = ckpt_kit_new(5000);
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        unsigned n = cases[i].n, stay = cases[i].keep == MR_NONE ? n : cases[i].keep;
+        const char *ending = cases[i].format ? ".safetensors" : ".index";
+        struct arrivals a = {.n = 0};
+        struct mr_out_hook hook = {.before = note_arrival, .ctx = &a};
+        struct mr_checkpoint_opts o = {
+            .mode = MR_CHECKPOINT_BURST, .format = cases[i].format, .keep = MR_NONE};
+        struct mr_checkpoint_status s;
+        snprintf(fast, sizeof fast, "%s/fast%u", t->path, i);
+        snprintf(slow, sizeof slow, "%s/slow%u", t->path, i);
+        struct mr_checkpoint *c = open_with(k, o, NULL);
+        for (uint64_t step = 1; step <= n; step++)
+            save(c, k, step);
+        close_well(c);
+        o.drain_dir = slow;
+        o.keep = cases[i].keep;
+        c = open_with(k, o, &hook);
+        idle(c);
+        mr_checkpoint_status(c, &s);
+        assert_int_equal(s.durable_slow, n);
+        assert_true(s.last_slow == n && !s.failed && !s.error.code);
+        close_well(c);
+        assert_int_equal(a.n, n);
+        for (unsigned j = 0; j < n; j++)
+            assert_int_equal(a.steps[j], j ? j : n);
+        assert_int_equal(count(slow, ending), stay);
+        assert_int_equal(count(fast, ending), 1);
+        assert_int_equal(restored(k, slow, NULL), n);
+        assert_int_equal(restored(k, fast, NULL), n);
+        if (!cases[i].format)
+            assert_int_equal(latest_named(slow), n);
+    }
+    ckpt_kit_free(k);
+}
+
+/* What this run saves goes before what earlier ones left, and is what a reader takes. */
+static void leftovers_do_not_hold_up_a_run(void **state)
+{
+    begin_test(state);
+    struct ckpt_kit *k = ckpt_kit_new(5000);
+    struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
+    struct mr_out_hook hook = {.before = wait_at_gate, .ctx = &g};
+    struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_BURST, .keep = MR_NONE};
+    struct mr_checkpoint_status s;
+    struct mr_checkpoint *c = open_with(k, o, NULL);
+    for (uint64_t step = 1; step <= 12; step++)
+        save(c, k, step);
+    close_well(c);
+    o.drain_dir = slow;
+    o.keep = 3;
+    o.if_busy = MR_IF_BUSY_SKIP;
+    c = open_with(k, o, &hook);
+    for (uint64_t step = 13; step <= 20; step++)
+        save(c, k, step); /* the queue is theirs alone */
+    mr_checkpoint_status(c, &s);
+    assert_true(s.drain_waiting == 20 && s.last_slow == -1);
+    open_gate(&g);
+    close_well(c);
+    assert_int_equal(count(slow, ".index"), 3);
+    assert_true(is_there(slow, "model.ckpt-18.index") && is_there(slow, "model.ckpt-19.index"));
+    assert_int_equal(latest_named(slow), 20);
+    assert_int_equal(restored(k, slow, NULL), 20);
+    assert_int_equal(count(fast, ".index"), 1);
+    ckpt_kit_free(k);
+}
+
 static void a_damaged_checkpoint_is_not_drained(void **state)
 {
     begin_test(state);
@@ -707,6 +811,8 @@ int main(void)
         WITH_TEMPDIR(one_too_many_is_skipped_and_counted),
         WITH_TEMPDIR(a_checkpoint_leaves_the_fast_tier_only_when_it_is_durable_below),
         WITH_TEMPDIR(what_an_earlier_run_left_undrained_is_drained),
+        WITH_TEMPDIR(however_much_was_left_undrained_is_drained_the_newest_first),
+        WITH_TEMPDIR(leftovers_do_not_hold_up_a_run),
         WITH_TEMPDIR(a_damaged_checkpoint_is_not_drained),
         WITH_TEMPDIR(a_failing_fast_tier_falls_back_to_the_slow_one),
         WITH_TEMPDIR(a_full_fast_tier_gives_up_what_is_durable_below),

@@ -7,6 +7,10 @@
  *   drain thread
  *       slow tier's turn:  copy and publish -> settle
  *       fast tier's turn:  drop what is durable below but the newest
+ *       in this order:     this run's; of earlier runs the newest, then the others, oldest first
+ *
+ * What earlier runs left is copied even if `keep` removes it below soon after: a checkpoint leaves
+ * the fast tier only when it is durable below.
  *
  * A tier's turn is a flag: who sets it has the tier for as long as its I/O takes.  Turns are never
  * nested, so nobody waits in a circle.
@@ -108,8 +112,9 @@ static int drop_drained(struct mr_checkpoint *c, size_t stay, struct mr_error *e
             mr_ckpt_list_remove(&c->drained, 0);
         any |= !r;
     }
+    uint64_t newest = (uint64_t)mr_tier_newest(fast);
     if (!r && any && fast->list.n)
-        r = mr_tier_settle(fast, fast->list.items[fast->list.n - 1].step, err);
+        r = mr_tier_settle(fast, newest, newest, err);
     return r;
 }
 
@@ -143,7 +148,9 @@ static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
     if (!r) {
         mr_trace_span(MR_PHASE_WRITE, traced, mr_trace_now(), bytes, MR_NONE);
         note_durable(c, w, which, bytes);
-        mr_tier_settle(t, w->step, &settle_err);
+        mr_tier_settle(t, w->step, w->step, &settle_err);
+        if (which == MR_TIER_SLOW)
+            c->latest_slow = (int64_t)w->step;
     }
     end_turn(c, which);
     if (settle_err.code) { /* it is durable all the same */
@@ -241,6 +248,24 @@ void *mr_ckpt_save_main(void *arg)
 
 /* ---- draining ---- */
 
+/* What a reader of the slow tier should take: this run's last, whatever leftover of an earlier run
+ * has just arrived there.  The slow tier is the caller's. */
+static uint64_t latest_below(const struct mr_checkpoint *c)
+{
+    const struct mr_tier *slow = &c->tiers[MR_TIER_SLOW];
+    return (uint64_t)(c->latest_slow >= 0 ? c->latest_slow : mr_tier_newest(slow));
+}
+
+/* A leftover stays below until the fast tier has given it up, even beyond `keep`; no longer. */
+static void settle_leftovers(struct mr_checkpoint *c, struct mr_error *err)
+{
+    struct mr_tier *slow = take_turn(c, MR_TIER_SLOW);
+    uint64_t latest = latest_below(c);
+    if (slow->list.n)
+        mr_tier_settle(slow, latest, latest, err);
+    end_turn(c, MR_TIER_SLOW);
+}
+
 static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
 {
     struct mr_ckpt_item item = {.step = w->step, .format = c->o.format};
@@ -252,7 +277,9 @@ static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, stru
     if (!r) {
         mr_trace_span(MR_PHASE_DRAIN, traced, mr_trace_now(), bytes, MR_NONE);
         note_durable(c, w, MR_TIER_SLOW, bytes);
-        mr_tier_settle(slow, w->step, &settle_err);
+        if (w->record != MR_NO_RECORD)
+            c->latest_slow = (int64_t)w->step;
+        mr_tier_settle(slow, w->step, latest_below(c), &settle_err);
     }
     end_turn(c, MR_TIER_SLOW);
     if (!r) {
@@ -264,6 +291,8 @@ static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, stru
         drop_drained(c, 1, &settle_err);
         end_turn(c, MR_TIER_FAST);
     }
+    if (w->is_last_leftover)
+        settle_leftovers(c, &settle_err);
     if (settle_err.code) {
         pthread_mutex_lock(&c->mu);
         note_error(c, &settle_err);
@@ -272,23 +301,38 @@ static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, stru
     return r;
 }
 
+/* What the drain does next; this run's stay in their queue meanwhile.  c->mu is held. */
+static struct mr_ckpt_work next_drain(struct mr_checkpoint *c)
+{
+    if (c->n_drains)
+        return c->drains[0];
+    size_t at = c->newest_leftover_taken ? 0 : c->leftover.n - 1;
+    struct mr_ckpt_work w = {.record = MR_NO_RECORD,
+                             .step = c->leftover.items[at].step,
+                             .is_last_leftover = c->leftover.n == 1};
+    c->newest_leftover_taken = 1;
+    mr_ckpt_list_remove(&c->leftover, at);
+    return w;
+}
+
 void *mr_ckpt_drain_main(void *arg)
 {
     struct mr_checkpoint *c = arg;
     mr_drain_be_modest();
     pthread_mutex_lock(&c->mu);
     for (;;) {
-        while (!c->stop && !c->n_drains)
+        while (!c->stop && !c->status.drain_waiting)
             pthread_cond_wait(&c->changed, &c->mu);
-        if (!c->n_drains)
+        if (!c->status.drain_waiting)
             break;
-        struct mr_ckpt_work w = c->drains[0];
+        struct mr_ckpt_work w = next_drain(c);
         struct mr_error err = {0};
         pthread_mutex_unlock(&c->mu);
         if (drain_one(c, &w, &err))
             note_failed(c, &w, &err);
         pthread_mutex_lock(&c->mu);
-        memmove(c->drains, c->drains + 1, --c->n_drains * sizeof *c->drains);
+        if (w.record != MR_NO_RECORD)
+            memmove(c->drains, c->drains + 1, --c->n_drains * sizeof *c->drains);
         c->status.drain_waiting--;
         pthread_cond_broadcast(&c->changed);
     }
@@ -301,14 +345,10 @@ int mr_ckpt_find_undrained(struct mr_checkpoint *c)
     struct mr_tier *fast = &c->tiers[MR_TIER_FAST], *slow = &c->tiers[MR_TIER_SLOW];
     for (size_t i = 0; i < fast->list.n; i++) {
         const struct mr_ckpt_item *item = &fast->list.items[i];
-        if (mr_tier_has(slow, item->step) && mr_drain_is_done(fast, slow, item->step)) {
-            if (mr_ckpt_list_add(&c->drained, item))
-                return -ENOMEM;
-        } else if (c->n_drains < MR_MAX_BACKLOG) {
-            c->drains[c->n_drains++] =
-                (struct mr_ckpt_work){.record = MR_NO_RECORD, .step = item->step};
-            c->status.drain_waiting++;
-        }
+        int done = mr_tier_has(slow, item->step) && mr_drain_is_done(fast, slow, item->step);
+        if (mr_ckpt_list_add(done ? &c->drained : &c->leftover, item))
+            return -ENOMEM;
+        c->status.drain_waiting += !done;
     }
     return 0;
 }

@@ -80,11 +80,6 @@ static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, s
     return r;
 }
 
-static int64_t newest(const struct mr_tier *t)
-{
-    return t->list.n ? (int64_t)t->list.items[t->list.n - 1].step : -1;
-}
-
 static int start_threads(struct mr_checkpoint *c)
 {
     int r = 0;
@@ -140,6 +135,7 @@ static void destroy(struct mr_checkpoint *c)
     for (unsigned i = 0; i < MR_N_TIERS; i++)
         mr_tier_close(&c->tiers[i]);
     mr_ckpt_list_fini(&c->drained);
+    mr_ckpt_list_fini(&c->leftover);
     mr_file_image_fini(&c->im);
     mr_ckpt_plan_fini(&c->plan);
     pthread_cond_destroy(&c->changed);
@@ -168,9 +164,9 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
     if (!r)
         r = open_tiers(c, hook, err);
     if (!r) {
-        c->status.last_fast = c->has_fast ? newest(&c->tiers[MR_TIER_FAST]) : -1;
-        c->status.last_slow = c->has_slow ? newest(&c->tiers[MR_TIER_SLOW]) : -1;
-        c->status.last_verified = -1;
+        c->status.last_fast = c->has_fast ? mr_tier_newest(&c->tiers[MR_TIER_FAST]) : -1;
+        c->status.last_slow = c->has_slow ? mr_tier_newest(&c->tiers[MR_TIER_SLOW]) : -1;
+        c->status.last_verified = c->latest_slow = -1;
         c->status.memory_bytes = memory_of(&c->o, &c->im);
         r = build(c);
         if (r)
@@ -364,7 +360,7 @@ int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err)
     if (!c)
         return 0;
     pthread_mutex_lock(&c->mu);
-    while (c->n_saves || c->n_drains)
+    while (c->n_saves || c->status.drain_waiting)
         pthread_cond_wait(&c->changed, &c->mu);
     int r = c->pending.code;
     if (r)

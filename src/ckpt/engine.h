@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#define MR_MAX_BACKLOG 8 /* checkpoints on the fast tier that wait for the drain */
+#define MR_MAX_BACKLOG 8 /* checkpoints of this run that wait for the drain */
 
 /* Slot of the ring of records that checkpoint number `i` has. */
 #define MR_RECORD_SLOT(i) ((i) % MR_CHECKPOINT_N_RECORDS)
@@ -21,6 +21,7 @@ struct mr_ckpt_work {
     uint64_t record; /* number of the checkpoint; MR_NO_RECORD: of an earlier run */
     uint64_t step;
     unsigned shot;
+    int is_last_leftover;
 };
 #define MR_NO_RECORD UINT64_MAX
 
@@ -40,6 +41,7 @@ struct mr_checkpoint {
     /* A tier belongs to who has set its flag in `busy`, below. */
     struct mr_tier tiers[MR_N_TIERS];
     struct mr_ckpt_list drained; /* on the fast tier, and the same below; fast tier's flag */
+    int64_t latest_slow; /* last one of this run on the slow tier, -1: none; slow tier's flag */
 
     pthread_mutex_t mu;
     pthread_cond_t changed; /* anything below */
@@ -48,6 +50,8 @@ struct mr_checkpoint {
     int shot_used[MR_MAX_SHOTS];
     struct mr_ckpt_work saves[MR_MAX_SHOTS], drains[MR_MAX_BACKLOG];
     unsigned n_saves, n_drains;
+    struct mr_ckpt_list leftover; /* undrained, of earlier runs; `drains` go before them */
+    int newest_leftover_taken;
     struct mr_checkpoint_record records[MR_CHECKPOINT_N_RECORDS];
     uint64_t begun_ns[MR_CHECKPOINT_N_RECORDS];
     struct mr_checkpoint_status status;
@@ -65,7 +69,7 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
 /* Save one: fast tier, or the slow one if that fails; then hand it to the drain.  The record gets
  * the result. */
 int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w);
-/* Queue what the fast tier has and the slow one has not. */
+/* Note what the fast tier has and the slow one has not, however much that is. */
 int mr_ckpt_find_undrained(struct mr_checkpoint *c);
 void *mr_ckpt_save_main(void *arg);
 void *mr_ckpt_drain_main(void *arg);

@@ -68,6 +68,11 @@ void mr_tier_close(struct mr_tier *t)
     t->dir = NULL;
 }
 
+int64_t mr_tier_newest(const struct mr_tier *t)
+{
+    return t->list.n ? (int64_t)t->list.items[t->list.n - 1].step : -1;
+}
+
 int mr_tier_has(const struct mr_tier *t, uint64_t step)
 {
     return mr_ckpt_list_find(&t->list, t->o.prefix, step, t->o.format) >= 0;
@@ -220,16 +225,16 @@ static size_t n_victims(const struct mr_tier *t)
     return t->o.keep == MR_NONE || t->list.n <= t->o.keep ? 0 : t->list.n - t->o.keep;
 }
 
-/* Write `checkpoint`: those that stay, `step` last, for it is the latest. */
-static int write_state(struct mr_tier *t, uint64_t step, struct mr_error *err)
+/* Write `checkpoint`: those that stay, the latest last. */
+static int write_state(struct mr_tier *t, uint64_t latest, struct mr_error *err)
 {
     size_t first = n_victims(t), n = 0;
     const char **names = calloc(t->list.n + 1, sizeof *names);
     char(*texts)[MR_CKPT_MAX_NAME] = calloc(t->list.n + 1, sizeof *texts);
     int r = names && texts ? 0 : -ENOMEM;
     for (size_t i = first; !r && i <= t->list.n; i++) {
-        uint64_t s = i < t->list.n ? t->list.items[i].step : step;
-        if (i < t->list.n && s == step)
+        uint64_t s = i < t->list.n ? t->list.items[i].step : latest;
+        if (i < t->list.n && s == latest)
             continue;
         snprintf(texts[n], sizeof *texts, "%s-%" PRIu64, t->o.prefix, s);
         names[n] = texts[n];
@@ -289,9 +294,9 @@ static int find_verified(struct mr_tier *t, size_t first, struct mr_error *err)
              : 0;
 }
 
-int mr_tier_settle(struct mr_tier *t, uint64_t step, struct mr_error *err)
+int mr_tier_settle(struct mr_tier *t, uint64_t step, uint64_t latest, struct mr_error *err)
 {
-    int r = t->o.format == MR_CHECKPOINT_TF ? write_state(t, step, err) : 0;
+    int r = t->o.format == MR_CHECKPOINT_TF ? write_state(t, latest, err) : 0;
     size_t n = n_victims(t);
     if (!r && n)
         r = find_verified(t, n, err);

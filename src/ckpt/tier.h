@@ -49,9 +49,12 @@ void mr_tier_close(struct mr_tier *t);
  * and all that did before still does.  *bytes: of its files. */
 int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
                     uint64_t *bytes, struct mr_error *err);
-/* Name the checkpoints in TensorFlow's file `checkpoint`, and remove old ones: all but the newest
- * `keep` and `step`, once one of those that stay has been read back.  A failure loses nothing. */
-int mr_tier_settle(struct mr_tier *t, uint64_t step, struct mr_error *err);
+/* Name the checkpoints in TensorFlow's file `checkpoint`, `latest` as the one to take, and remove
+ * old ones: all but the newest `keep` and `step`, which was made just now, once one of those that
+ * stay has been read back.  A failure loses nothing. */
+int mr_tier_settle(struct mr_tier *t, uint64_t step, uint64_t latest, struct mr_error *err);
+/* The newest step, -1: none. */
+int64_t mr_tier_newest(const struct mr_tier *t);
 /* Remove one. */
 int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err);
 int mr_tier_has(const struct mr_tier *t, uint64_t step);
