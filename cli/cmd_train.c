@@ -254,6 +254,9 @@ static void print_checkpoints(const struct job *j, const struct mr_train_result 
     if (r->checkpoint.skipped)
         printf("%llu checkpoints were skipped: the buffers were busy\n",
                (unsigned long long)r->checkpoint.skipped);
+    if (r->checkpoint.waited)
+        printf("%llu checkpoints waited for room, %.2f s in all\n",
+               (unsigned long long)r->checkpoint.waited, r->checkpoint.waited_s);
     if (r->checkpoint.notice[0])
         printf("%s\n", r->checkpoint.notice);
 }

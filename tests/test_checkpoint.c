@@ -408,6 +408,61 @@ static void one_too_many_is_skipped_and_counted(void **state)
     ckpt_kit_free(k);
 }
 
+/* Opens the gate when a begin waits. */
+struct opener {
+    struct mr_checkpoint *c;
+    struct gate *g;
+};
+
+static void *open_when_it_waits(void *arg)
+{
+    struct opener *o = arg;
+    struct mr_checkpoint_status s;
+    do {
+        sched_yield();
+        mr_checkpoint_status(o->c, &s);
+    } while (!s.waited);
+    open_gate(o->g);
+    return NULL;
+}
+
+static void one_too_many_waits_and_that_is_counted(void **state)
+{
+    struct tempdir *t = begin_test(state);
+    /* Both reasons to wait: no free buffer, and the drain's queue of eight. */
+    for (unsigned two = 0; two < 2; two++) {
+        struct ckpt_kit *k = ckpt_kit_new(5000);
+        struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, two, 0};
+        struct mr_out_hook hook = {.before = wait_at_gate, .ctx = &g};
+        struct mr_checkpoint_opts o = {.if_busy = MR_IF_BUSY_WAIT};
+        struct mr_checkpoint_status s;
+        struct mr_checkpoint_record r;
+        pthread_t thread;
+        uint64_t room = two ? MR_MAX_BACKLOG : MR_MAX_SHOTS;
+        snprintf(fast, sizeof fast, "%s/fast%u", t->path, two);
+        if (two) {
+            o.drain_dir = slow;
+            o.mode = MR_CHECKPOINT_BURST;
+        }
+        struct mr_checkpoint *c = open_with(k, o, &hook);
+        for (uint64_t step = 1; step <= room; step++)
+            save(c, k, step);
+        mr_checkpoint_status(c, &s);
+        assert_true(s.waited == 0 && s.waited_s == 0);
+        assert_int_equal(pthread_create(&thread, NULL, open_when_it_waits, &(struct opener){c, &g}),
+                         0);
+        save(c, k, room + 1); /* returns only because the other thread has seen it waiting */
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        mr_checkpoint_status(c, &s);
+        assert_true(s.waited == 1 && s.waited_s > 0 && s.skipped == 0 && s.begun == room + 1);
+        assert_int_equal(mr_checkpoint_get(c, room, &r), 0);
+        assert_true(r.stall_s >= s.waited_s);
+        close_well(c);
+        assert_int_equal(restored(k, fast, NULL), room + 1);
+        ckpt_kit_free(k);
+    }
+}
+
 static void a_checkpoint_leaves_the_fast_tier_only_when_it_is_durable_below(void **state)
 {
     begin_test(state);
@@ -809,6 +864,7 @@ int main(void)
         WITH_TEMPDIR(only_our_temporaries_are_removed),
         WITH_TEMPDIR(a_step_can_be_saved_again),
         WITH_TEMPDIR(one_too_many_is_skipped_and_counted),
+        WITH_TEMPDIR(one_too_many_waits_and_that_is_counted),
         WITH_TEMPDIR(a_checkpoint_leaves_the_fast_tier_only_when_it_is_durable_below),
         WITH_TEMPDIR(what_an_earlier_run_left_undrained_is_drained),
         WITH_TEMPDIR(however_much_was_left_undrained_is_drained_the_newest_first),

@@ -85,7 +85,7 @@ enum mr_checkpoint_format {
 };
 
 enum mr_if_busy {
-    MR_IF_BUSY_WAIT, /* begin waits for a free buffer */
+    MR_IF_BUSY_WAIT, /* begin waits for a free buffer, and that is counted */
     MR_IF_BUSY_SKIP, /* begin returns 1, nothing is saved, and it is counted */
 };
 
@@ -130,6 +130,8 @@ struct mr_checkpoint_record {
 
 struct mr_checkpoint_status {
     uint64_t begun, skipped, failed, fell_back;
+    uint64_t waited; /* calls of begin that found no room and waited for it */
+    double waited_s; /* for so long, all together; part of the stalls */
     uint64_t durable_fast, durable_slow;
     uint64_t saving;              /* lazy: begun, and the save thread is not through with them */
     uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */

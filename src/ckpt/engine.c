@@ -223,13 +223,19 @@ static int return_pending(struct mr_checkpoint *c)
 static int find_shot(struct mr_checkpoint *c)
 {
     unsigned n = c->snap ? c->o.buffers : 1;
-    for (;;) {
+    for (uint64_t since = 0;;) {
         int room = !c->has_drain_thread || c->n_drains + c->n_saves < MR_MAX_BACKLOG;
         for (unsigned i = 0; room && i < n; i++)
-            if (!c->shot_used[i])
+            if (!c->shot_used[i]) {
+                c->status.waited_s += since ? (double)(mr_clock_ns() - since) / 1e9 : 0;
                 return (int)i;
+            }
         if (c->o.if_busy == MR_IF_BUSY_SKIP)
             return -1;
+        if (!since) {
+            since = mr_clock_ns();
+            c->status.waited++; /* now, so that others can see it waiting */
+        }
         pthread_cond_wait(&c->changed, &c->mu);
     }
 }

@@ -96,6 +96,8 @@ struct mr_json *mr_train_result_json(const struct mr_train_opts *o, const struct
     mr_json_set(j, "delivered_bytes", mr_json_int((int64_t)r->stats.delivered_bytes));
     mr_json_set(j, "checkpoints", checkpoints(r));
     mr_json_set(j, "checkpoints_skipped", mr_json_int((int64_t)r->checkpoint.skipped));
+    mr_json_set(j, "checkpoints_waited", mr_json_int((int64_t)r->checkpoint.waited));
+    mr_json_set(j, "checkpoint_wait_s", mr_json_real(r->checkpoint.waited_s));
     mr_json_set(j, "drain_s", mr_json_real(r->drain_s));
     mr_json_set(j, "state_bytes", mr_json_int((int64_t)r->state_bytes));
     mr_json_set(j, "resumed_from", r->from.resumed ? mr_json_string(r->from.path) : mr_json_null());
