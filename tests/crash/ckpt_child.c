@@ -1,7 +1,9 @@
 /* ckpt_child.c - a training run that is there to be killed, and the judge of what it leaves.
  *
  *     ckpt_child run FAST SLOW|- lazy|burst|sync tf|safetensors    goes on from what it finds, for
- *                                                                  ever; prints "durable STEP"
+ *                                                                  ever; prints "durable STEP", and
+ *                                                                  "below STEP" when it is so on
+ *                                                                  the slow tier
  *     ckpt_child check FAST SLOW|-                                 prints "restored STEP"
  *     ckpt_child cut DIR                                           shuts DIR's file system down as
  * a power cut would
@@ -80,6 +82,11 @@ static int run(const char *fast, const char *slow, const char *mode, const char 
             return complain(c, NULL);
         if (step % 3)
             dprintf(1, "durable %lld\n", (long long)step);
+        if (slow && step % 4 == 0) { /* the drain runs beside the others */
+            if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW))
+                return complain(c, NULL);
+            dprintf(1, "below %lld\n", (long long)step);
+        }
     }
 }
 

@@ -5,12 +5,15 @@
  * Each scenario is a short run with small tensors, or a few conversions, whose file operations are
  * recorded.  For every
  * prefix of the record, every subset of what was not yet synced is lost when that is up to 12 parts
- * (4 KiB of a write each); otherwise each single part, each pair, and 1,000 random subsets. "quick"
- * takes every subset up to 6 parts, no pairs and 50 random ones.  In every state
+ * (4 KiB of a write each); otherwise each single part, each pair, and 1,000 random subsets.  In
+ * every state
  *   - restore finds a whole checkpoint, not older than the last one that was reported durable,
+ *   - so it does on the slow tier alone, not older than the last one reported durable there,
  *   - every other one is whole too: a checkpoint exists or it does not,
  *   - opening the folders for the next run leaves no temporary of ours, no data without an index,
  *     and the same checkpoint.
+ * That opening is recorded too: its own prefixes and subsets are states of the same kind, which a
+ * second power cut might leave, and in which the same checkpoint has to be found.
  * States that look the same to a reader are tried once. */
 #include "ckpt_kit.h"
 #include "ckpt_name.h"
@@ -27,18 +30,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LARGE      9000
-#define MAX_LOOSE  4096
-#define N_SEEN     (1u << 20)
-#define N_VERSIONS 4
+#define LARGE        9000
+#define MAX_LOOSE    4096
+#define N_SEEN       (1u << 20)
+#define N_VERSIONS   4
+#define MAX_CLEANING 12 /* loose parts of a clean-up */
 
-enum made { SAVED, CONVERTED, COPIED };
+enum made { SAVED, CONVERTED, COPIED, LEFT };
 
 struct scenario {
     const char *name;
     struct mr_checkpoint_opts o; /* drain_dir: not NULL = two tiers */
     unsigned n_steps, n_again;   /* steps, then the last one again so often */
-    enum made made;              /* if not SAVED: each step's into the folder, from another */
+    enum made made;              /* CONVERTED, COPIED: each step's into the folder, from another;
+                                    LEFT: saved without the slow tier, drained by the next run */
 };
 
 static const struct scenario scenarios[] = {
@@ -58,6 +63,7 @@ static const struct scenario scenarios[] = {
     {"copy-tf", {.keep = MR_NONE}, 2, 0, COPIED},
     {"two-tiers", {.mode = MR_CHECKPOINT_BURST, .keep = 1, .drain_dir = ""}, 3, 0},
     {"two-tiers-lazy", {.mode = MR_CHECKPOINT_LAZY, .keep = 2, .drain_dir = ""}, 4, 1},
+    {"two-tiers-left", {.mode = MR_CHECKPOINT_BURST, .keep = 2, .drain_dir = ""}, 4, 0, LEFT},
 };
 
 struct replay {
@@ -66,8 +72,8 @@ struct replay {
     struct ckpt_kit *kit;
     struct mr_loader *loader;
     char dirs[OP_LOG_TIERS][512];
-    uint64_t *seen; /* [N_SEEN]: a hash table of fingerprints */
-    uint64_t n_states, n_tried;
+    uint64_t *seen;                      /* [N_SEEN]: a hash table of fingerprints */
+    uint64_t n_states, n_tried, n_again; /* n_again: of n_tried, after a second cut */
     size_t prefix, n_loose;
     uint8_t keep[MAX_LOOSE];
     unsigned n_passed;
@@ -86,17 +92,36 @@ static int save(struct replay *p, struct mr_checkpoint *c, uint64_t step, uint64
     if (!r)
         r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST);
     if (!r)
-        op_log_durable(p->log, step, version);
+        op_log_durable(p->log, OP_LOG_ANY, step, version);
+    /* Not each time: the drain is to run beside the next one as well. */
+    if (!r && p->sc->o.drain_dir && p->sc->made == SAVED && step % 2 == 0) {
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW);
+        if (!r)
+            op_log_durable(p->log, MR_TIER_SLOW, step, version);
+    }
     return r;
+}
+
+/* The next run, which finds what the last one left above. */
+static int run_next(struct replay *p, struct mr_checkpoint_opts *o, struct mr_error *err)
+{
+    struct mr_checkpoint *c;
+    o->drain_dir = p->dirs[1];
+    o->keep = p->sc->o.keep;
+    int r =
+        mr_checkpoint_open_hooked(p->kit->arrays, KIT_N_ARRAYS, o, op_log_hook(p->log), &c, err);
+    return r ? r : mr_checkpoint_close(c, err);
 }
 
 static int run(struct replay *p)
 {
+    uint64_t last = p->sc->n_again;
     struct mr_checkpoint_opts o = p->sc->o;
     struct mr_checkpoint *c;
     struct mr_error err = {0};
     o.dir = p->dirs[0];
-    o.drain_dir = o.drain_dir ? p->dirs[1] : NULL;
+    o.drain_dir = o.drain_dir && p->sc->made != LEFT ? p->dirs[1] : NULL;
+    o.keep = p->sc->made == LEFT ? MR_NONE : o.keep;
     o.io_depth = 2;
     int r =
         mr_checkpoint_open_hooked(p->kit->arrays, KIT_N_ARRAYS, &o, op_log_hook(p->log), &c, &err);
@@ -104,10 +129,12 @@ static int run(struct replay *p)
         r = save(p, c, step, 0);
     for (unsigned version = 1; !r && version <= p->sc->n_again; version++)
         r = save(p, c, p->sc->n_steps, version);
-    if (r || mr_checkpoint_close(c, &err)) {
+    if (r || mr_checkpoint_close(c, &err) || (p->sc->made == LEFT && run_next(p, &o, &err))) {
         fprintf(stderr, "%s: the run itself failed: %s\n", p->sc->name, err.text);
         return -1;
     }
+    if (p->sc->o.drain_dir) /* that is what close promises */
+        op_log_durable(p->log, MR_TIER_SLOW, p->sc->n_steps, last);
     return 0;
 }
 
@@ -139,7 +166,7 @@ static int make_one(struct replay *p, uint64_t step, struct mr_error *err)
                   : mr_ckpt_copy(f, p->dirs[0], &to, path, err);
     mr_ckpt_file_close(f);
     if (!r)
-        op_log_durable(p->log, step, 0);
+        op_log_durable(p->log, OP_LOG_ANY, step, 0);
     return r;
 }
 
@@ -163,17 +190,17 @@ static void passed(void *ctx, const char *path, const char *why)
     snprintf(p->why, sizeof p->why, "%.400s: %.400s", path, why);
 }
 
-/* What restore finds, as step * N_VERSIONS + version; -1: nothing; -2: something wrong. */
-static int64_t find(struct replay *p)
+/* What restore finds, on all tiers or the slow one alone, as step * N_VERSIONS + version; -1:
+ * nothing; -2: something wrong. */
+static int64_t find(struct replay *p, int slow_alone)
 {
-    struct mr_restore_opts o = {.dir = p->dirs[0],
+    struct mr_restore_opts o = {.dir = slow_alone ? NULL : p->dirs[0],
                                 .drain_dir = p->sc->o.drain_dir ? p->dirs[1] : NULL,
                                 .io_depth = 1,
                                 .passed_over = passed,
                                 .passed_over_ctx = p};
     struct mr_restored found;
     struct mr_error err = {0};
-    p->n_passed = 0;
     ckpt_kit_scramble(p->kit);
     int r = mr_checkpoint_restore(p->kit->arrays, KIT_N_ARRAYS, &o, &found, &err);
     if (r == -ENOENT)
@@ -223,13 +250,18 @@ static int count(void *ctx, const char *name)
     return 0;
 }
 
-/* Open for the next run and close: how much is left that should not be, or -errno. */
-static int clean(struct replay *p)
+/* Open for the next run and close: how much is left that should not be, or -errno.  `log`: if not
+ * NULL, records it. */
+static int clean(struct replay *p, struct op_log *log)
 {
     struct leftovers n = {0};
     for (unsigned i = 0; i < (p->sc->o.drain_dir ? 2 : 1); i++) {
-        struct mr_tier_opts o = {
-            .path = p->dirs[i], .prefix = "model.ckpt", .format = p->sc->o.format, .keep = MR_NONE};
+        struct mr_tier_opts o = {.path = p->dirs[i],
+                                 .prefix = "model.ckpt",
+                                 .format = p->sc->o.format,
+                                 .keep = MR_NONE,
+                                 .which = i,
+                                 .hook = log ? op_log_hook(log) : NULL};
         struct mr_tier t;
         int r = mr_tier_open(&o, &t, NULL);
         if (r)
@@ -252,31 +284,45 @@ static int complain(const struct replay *p, const char *what, int64_t found, int
     return 1;
 }
 
-static int try_state(struct replay *p, int64_t wanted)
+/* What has to be found, as find() says it. */
+struct wanted {
+    int64_t any, slow;
+};
+
+/* Write the state that was built of `log`, and judge it before and after the next start's clean-up,
+ * which goes to `cleaning`.  *found: what it has. */
+static int try_state(struct replay *p, struct op_log *log, const struct wanted *wanted,
+                     struct op_log *cleaning, struct wanted *found)
 {
     const char *dirs[OP_LOG_TIERS] = {p->dirs[0], p->dirs[1]};
     p->why[0] = 0;
-    if (op_log_write(p->log, dirs))
+    p->n_passed = 0;
+    if (op_log_write(log, dirs))
         return complain(p, "cannot write the state", 0, 0);
-    int64_t found = find(p);
-    if (found == -2)
-        return complain(p, "restore failed or gave wrong bytes", found, wanted);
-    if (found < wanted)
-        return complain(p, "restore found nothing, or something older", found, wanted);
+    *found = (struct wanted){find(p, 0), p->sc->o.drain_dir ? find(p, 1) : -1};
+    if (found->any == -2 || found->slow == -2)
+        return complain(p, "restore failed or gave wrong bytes", found->any, wanted->any);
+    if (found->any < wanted->any)
+        return complain(p, "restore found nothing, or something older", found->any, wanted->any);
+    if (found->slow < wanted->slow)
+        return complain(p, "nothing on the slow tier, or something older", found->slow,
+                        wanted->slow);
     if (p->n_passed || !all_whole(p))
-        return complain(p, "a checkpoint exists but is not whole", found, wanted);
-    if (clean(p))
-        return complain(p, "the next start leaves temporaries or data of nobody, or fails", found,
-                        wanted);
-    if (find(p) != found)
-        return complain(p, "the next start changes what is restored", found, wanted);
+        return complain(p, "a checkpoint exists but is not whole", found->any, wanted->any);
+    if (clean(p, cleaning))
+        return complain(p, "the next start leaves temporaries or data of nobody, or fails",
+                        found->any, wanted->any);
+    if (find(p, 0) != found->any || (p->sc->o.drain_dir && find(p, 1) != found->slow))
+        return complain(p, "the next start changes what is restored", found->any, wanted->any);
     return 0;
 }
 
 /* 1 when (fingerprint, wanted) has been tried. */
-static int seen_before(struct replay *p, uint64_t fingerprint, int64_t wanted)
+static int seen_before(struct replay *p, uint64_t fingerprint, const struct wanted *wanted)
 {
-    uint64_t key = mr_mix(fingerprint ^ mr_mix((uint64_t)wanted + 77)) | 1;
+    uint64_t key = mr_mix(fingerprint ^ mr_mix((uint64_t)wanted->any + 77) ^
+                          mr_mix((uint64_t)wanted->slow + 7777)) |
+                   1;
     for (uint64_t at = key % N_SEEN;; at = (at + 1) % N_SEEN) {
         if (p->seen[at] == key)
             return 1;
@@ -287,7 +333,35 @@ static int seen_before(struct replay *p, uint64_t fingerprint, int64_t wanted)
     }
 }
 
-static int visit(struct replay *p, int64_t wanted)
+/* A second power cut, in the clean-up that `cleaning` has behind the first n_before records.  What
+ * was found before it has to be found again. */
+static int cut_again(struct replay *p, struct op_log *cleaning, size_t n_before,
+                     const struct wanted *found)
+{
+    uint8_t keep[MAX_CLEANING];
+    struct wanted again;
+    for (size_t n = n_before + 1; n <= op_log_n(cleaning); n++) {
+        size_t n_loose = op_log_n_loose(cleaning, n);
+        if (n_loose > MAX_CLEANING)
+            return complain(p, "a clean-up with more loose parts than expected", 0, 0);
+        for (uint64_t set = 0; set < (uint64_t)1 << n_loose; set++) {
+            for (size_t i = 0; i < n_loose; i++)
+                keep[i] = set >> i & 1;
+            uint64_t fingerprint = op_log_build(cleaning, n, keep);
+            p->n_states++;
+            if (seen_before(p, fingerprint, found))
+                continue;
+            p->n_tried++;
+            p->n_again++;
+            if (try_state(p, cleaning, found, NULL, &again))
+                return complain(p, "and that after a second cut, in the clean-up", again.any,
+                                found->any);
+        }
+    }
+    return 0;
+}
+
+static int visit(struct replay *p, const struct wanted *wanted)
 {
     uint64_t fingerprint = op_log_build(p->log, p->prefix, p->keep);
     p->n_states++;
@@ -297,12 +371,19 @@ static int visit(struct replay *p, int64_t wanted)
         fprintf(stderr, "%s: more states than expected\n", p->sc->name);
         return 1;
     }
-    return try_state(p, wanted);
+    struct op_log *cleaning = op_log_new();
+    struct wanted found;
+    op_log_seed(cleaning, p->log);
+    size_t n_before = op_log_n(cleaning);
+    int bad = try_state(p, p->log, wanted, cleaning, &found);
+    bad = bad || cut_again(p, cleaning, n_before, &found);
+    op_log_free(cleaning);
+    return bad;
 }
 
 /* ---- all states ---- */
 
-static int all_subsets(struct replay *p, int64_t wanted)
+static int all_subsets(struct replay *p, const struct wanted *wanted)
 {
     int bad = 0;
     for (uint64_t set = 0; !bad && set < (uint64_t)1 << p->n_loose; set++) {
@@ -313,7 +394,7 @@ static int all_subsets(struct replay *p, int64_t wanted)
     return bad;
 }
 
-static int some_subsets(struct replay *p, int64_t wanted)
+static int some_subsets(struct replay *p, const struct wanted *wanted)
 {
     size_t n = p->n_loose;
     memset(p->keep, 0, n);
@@ -338,18 +419,24 @@ static int some_subsets(struct replay *p, int64_t wanted)
     return bad;
 }
 
+/* The last one reported on `tier` in the prefix, as find() says it; -1: none. */
+static int64_t reported(const struct replay *p, unsigned tier)
+{
+    uint64_t step, version;
+    return op_log_durable_at(p->log, p->prefix, tier, &step, &version)
+               ? (int64_t)(step * N_VERSIONS + version)
+               : -1;
+}
+
 static int replay_all(struct replay *p)
 {
     int bad = 0;
     for (p->prefix = 0; !bad && p->prefix <= op_log_n(p->log); p->prefix++) {
-        uint64_t step, version;
-        int64_t wanted = op_log_durable_at(p->log, p->prefix, &step, &version)
-                             ? (int64_t)(step * N_VERSIONS + version)
-                             : -1;
+        struct wanted wanted = {reported(p, OP_LOG_ANY), reported(p, MR_TIER_SLOW)};
         p->n_loose = op_log_n_loose(p->log, p->prefix);
         if (p->n_loose > MAX_LOOSE)
             return 1;
-        bad = p->n_loose <= 12 ? all_subsets(p, wanted) : some_subsets(p, wanted);
+        bad = p->n_loose <= 12 ? all_subsets(p, &wanted) : some_subsets(p, &wanted);
     }
     return bad;
 }
@@ -370,15 +457,17 @@ static int run_scenario(const struct scenario *sc, const char *root)
     if (mkdir(p->dirs[0], 0755) || mkdir(p->dirs[1], 0755))
         perror(root);
     else
-        bad = (sc->made == SAVED ? run(p) : make(p)) || replay_all(p);
+        bad = (sc->made == SAVED || sc->made == LEFT ? run(p) : make(p)) || replay_all(p);
     const char *dirs[OP_LOG_TIERS] = {p->dirs[0], p->dirs[1]};
     memset(p->keep, 0, sizeof p->keep);
     op_log_build(p->log, 0, p->keep);
     op_log_write(p->log, dirs); /* nothing: empties them */
     rmdir(p->dirs[0]);
     rmdir(p->dirs[1]);
-    printf("%s: %zu records, %llu states, %llu of them different: %s\n", sc->name, op_log_n(p->log),
-           (unsigned long long)p->n_states, (unsigned long long)p->n_tried, bad ? "FAILED" : "ok");
+    printf("%s: %zu records, %llu states, %llu of them different, %llu of these by a second cut: "
+           "%s\n",
+           sc->name, op_log_n(p->log), (unsigned long long)p->n_states,
+           (unsigned long long)p->n_tried, (unsigned long long)p->n_again, bad ? "FAILED" : "ok");
     fflush(stdout);
     op_log_free(p->log);
     ckpt_kit_free(p->kit);
@@ -390,7 +479,25 @@ done:
     return bad;
 }
 
-static int wanted(const char *name, int n, char **names)
+/* 1 when all of them are scenarios; else it is said which are. */
+static int known(int n, char **names)
+{
+    size_t n_all = sizeof scenarios / sizeof *scenarios, k;
+    for (int i = 0; i < n; i++) {
+        for (k = 0; k < n_all && strcmp(names[i], scenarios[k].name); k++)
+            ;
+        if (k < n_all)
+            continue;
+        fprintf(stderr, "crash_replay: no scenario is called \"%s\"; there are", names[i]);
+        for (k = 0; k < n_all; k++)
+            fprintf(stderr, " %s", scenarios[k].name);
+        fprintf(stderr, "\n");
+        return 0;
+    }
+    return 1;
+}
+
+static int is_chosen(const char *name, int n, char **names)
 {
     for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name))
@@ -401,6 +508,8 @@ static int wanted(const char *name, int n, char **names)
 int main(int argc, char **argv)
 {
     int bad = 0;
+    if (!known(argc - 1, argv + 1))
+        return 2;
     /* In memory if possible: there are many states, and their files need no disk. */
     char shm[] = "/dev/shm/millrace-crash-XXXXXX", tmp[] = "/tmp/millrace-crash-XXXXXX";
     const char *root = mkdtemp(shm) ? shm : mkdtemp(tmp);
@@ -409,7 +518,7 @@ int main(int argc, char **argv)
         return 1;
     }
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        if (wanted(scenarios[i].name, argc - 1, argv + 1))
+        if (is_chosen(scenarios[i].name, argc - 1, argv + 1))
             bad |= run_scenario(&scenarios[i], root);
     rmdir(root);
     return bad;

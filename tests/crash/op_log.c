@@ -138,11 +138,40 @@ const struct mr_out_hook *op_log_hook(struct op_log *l)
     return &l->hook;
 }
 
-void op_log_durable(struct op_log *l, uint64_t step, uint64_t version)
+/* One more record, of the file that record `file` created, or (SIZE_MAX) of none. */
+static struct record *seed_one(struct op_log *l, enum mr_out_kind kind, unsigned tag, size_t file)
+{
+    struct record *r = add(l);
+    r->kind = kind;
+    r->tag = tag;
+    r->file = file;
+    return r;
+}
+
+void op_log_seed(struct op_log *l, const struct op_log *from)
+{
+    for (size_t i = 0; i < from->n_entries; i++) {
+        const struct entry *e = &from->entries[i];
+        size_t file = l->n;
+        struct record *made = seed_one(l, MR_OUT_CREATE, e->tag, file);
+        memcpy(made->name, e->name, sizeof made->name);
+        struct record *written = seed_one(l, MR_OUT_WRITE, e->tag, file);
+        written->len = e->size;
+        written->data = checked(malloc(e->size + 1));
+        if (e->size)
+            memcpy(written->data, e->bytes, e->size);
+        seed_one(l, MR_OUT_SYNC, e->tag, file);
+    }
+    for (unsigned t = 0; t < OP_LOG_TIERS; t++)
+        seed_one(l, MR_OUT_SYNC_DIR, t, SIZE_MAX);
+}
+
+void op_log_durable(struct op_log *l, unsigned tier, uint64_t step, uint64_t version)
 {
     pthread_mutex_lock(&l->mu);
     struct record *r = add(l);
     r->is_report = 1;
+    r->tag = tier;
     r->step = step;
     r->version = version;
     pthread_mutex_unlock(&l->mu);
@@ -153,11 +182,12 @@ size_t op_log_n(const struct op_log *l)
     return l->n;
 }
 
-int op_log_durable_at(const struct op_log *l, size_t n, uint64_t *step, uint64_t *version)
+int op_log_durable_at(const struct op_log *l, size_t n, unsigned tier, uint64_t *step,
+                      uint64_t *version)
 {
     int any = 0;
     for (size_t i = 0; i < n; i++)
-        if (l->records[i].is_report) {
+        if (l->records[i].is_report && l->records[i].tag == tier) {
             *step = l->records[i].step;
             *version = l->records[i].version;
             any = 1;

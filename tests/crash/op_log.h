@@ -16,13 +16,18 @@ struct op_log *op_log_new(void);
 void op_log_free(struct op_log *l);
 /* The hook that records; borrowed from the log. */
 const struct mr_out_hook *op_log_hook(struct op_log *l);
-/* Note that a checkpoint has been reported durable at this point. */
-void op_log_durable(struct op_log *l, uint64_t step, uint64_t version);
+/* Note that a checkpoint has been reported durable at this point, on folder `tier` alone, or
+ * (OP_LOG_ANY) on some. */
+void op_log_durable(struct op_log *l, unsigned tier, uint64_t step, uint64_t version);
+#define OP_LOG_ANY OP_LOG_TIERS
+/* Begin an empty log with the state that was built of `from`, all of it on the disk. */
+void op_log_seed(struct op_log *l, const struct op_log *from);
 
 size_t op_log_n(const struct op_log *l);
-/* The newest (step, version) reported durable in the first n records: 1, or 0 when there is none.
- */
-int op_log_durable_at(const struct op_log *l, size_t n, uint64_t *step, uint64_t *version);
+/* The last (step, version) reported durable on `tier` in the first n records: 1, or 0 when there is
+ * none. */
+int op_log_durable_at(const struct op_log *l, size_t n, unsigned tier, uint64_t *step,
+                      uint64_t *version);
 /* Parts of operations among the first n that no sync has followed. */
 size_t op_log_n_loose(struct op_log *l, size_t n);
 /* The state after n records when loose parts with keep[i] == 0 are lost.  Returns a fingerprint of
