@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,7 +19,8 @@
 
 static atomic_uint_fast64_t n_calls, fail_at, n_allocations, n_reads, break_at;
 static atomic_int armed, hit, break_code, openat2_error;
-static atomic_int_fast64_t live;
+static atomic_int_fast64_t live, live_bytes, peak_bytes;
+static atomic_uint_fast64_t largest;
 static enum fault_kind kind;
 void (*faults_before_read)(void);
 void (*faults_before_statx)(void);
@@ -72,13 +74,57 @@ static int turn(unsigned kinds)
 #define FULL      (1u << FAULT_FULL)
 #define LATE      (1u << FAULT_LATE)
 
-static void *allocated(void *p)
+void faults_reset_sizes(void)
+{
+    atomic_store(&largest, 0);
+    atomic_store(&peak_bytes, atomic_load(&live_bytes));
+}
+
+uint64_t faults_largest(void)
+{
+    return atomic_load(&largest);
+}
+
+int64_t faults_live_bytes(void)
+{
+    return atomic_load(&live_bytes);
+}
+
+int64_t faults_peak_bytes(void)
+{
+    return atomic_load(&peak_bytes);
+}
+
+static void grew(int64_t bytes)
+{
+    int_fast64_t now = atomic_fetch_add(&live_bytes, bytes) + bytes,
+                 peak = atomic_load(&peak_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now))
+        ;
+}
+
+/* Somebody wants so much. */
+static void asked(size_t n)
+{
+    uint_fast64_t most = atomic_load(&largest);
+    while (n > most && !atomic_compare_exchange_weak(&largest, &most, n))
+        ;
+}
+
+static void *counted(void *p)
 {
     if (p) {
         atomic_fetch_add(&live, 1);
         atomic_fetch_add(&n_allocations, 1);
     }
     return p;
+}
+
+static void *allocated(void *p)
+{
+    if (p)
+        grew((int64_t)malloc_usable_size(p));
+    return counted(p);
 }
 
 static int opened(int fd)
@@ -107,11 +153,14 @@ static void *no_memory(void)
 
 WRAP(void *, malloc, size_t n)
 {
+    asked(n);
     return turn(FAIL) ? no_memory() : allocated(__real_malloc(n));
 }
 
 WRAP(void *, calloc, size_t n, size_t m)
 {
+    size_t both;
+    asked(__builtin_mul_overflow(n, m, &both) ? SIZE_MAX : both);
     return turn(FAIL) ? no_memory() : allocated(__real_calloc(n, m));
 }
 
@@ -120,14 +169,19 @@ WRAP(void *, realloc, void *p, size_t n)
     if (turn(FAIL))
         return no_memory();
     atomic_fetch_add(&n_allocations, 1);
+    asked(n);
+    int64_t was = p ? (int64_t)malloc_usable_size(p) : 0;
     void *q = __real_realloc(p, n);
     if (!p && q)
         atomic_fetch_add(&live, 1);
+    if (q)
+        grew((int64_t)malloc_usable_size(q) - was);
     return q;
 }
 
 WRAP(void *, aligned_alloc, size_t align, size_t n)
 {
+    asked(n);
     return turn(FAIL) ? no_memory() : allocated(__real_aligned_alloc(align, n));
 }
 
@@ -143,8 +197,10 @@ WRAP(char *, strndup, const char *s, size_t n)
 
 WRAP(void, free, void *p)
 {
-    if (p)
+    if (p) {
         atomic_fetch_sub(&live, 1);
+        atomic_fetch_sub(&live_bytes, (int64_t)malloc_usable_size(p));
+    }
     __real_free(p);
 }
 
@@ -155,8 +211,12 @@ WRAP(void *, mmap64, void *at, size_t n, int prot, int flags, int fd, off_t off)
         return MAP_FAILED;
     }
     void *p = __real_mmap64(at, n, prot, flags, fd, off);
-    if (p != MAP_FAILED)
-        allocated(p);
+    if (fd < 0)
+        asked(n);
+    if (p != MAP_FAILED) {
+        grew((int64_t)n);
+        counted(p);
+    }
     return p;
 }
 
@@ -168,12 +228,17 @@ WRAP(void *, mremap, void *p, size_t was, size_t n, int flags)
         return MAP_FAILED;
     }
     atomic_fetch_add(&n_allocations, 1);
-    return __real_mremap(p, was, n, flags);
+    asked(n);
+    void *q = __real_mremap(p, was, n, flags);
+    if (q != MAP_FAILED)
+        grew((int64_t)n - (int64_t)was);
+    return q;
 }
 
 WRAP(int, munmap, void *p, size_t n)
 {
     atomic_fetch_sub(&live, 1);
+    atomic_fetch_sub(&live_bytes, (int64_t)n);
     return __real_munmap(p, n);
 }
 

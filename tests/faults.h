@@ -24,6 +24,13 @@ int faults_end(void);
 int64_t faults_live(void);
 /* Allocations of any kind since the program began. */
 uint64_t faults_n_allocations(void);
+/* Bytes of blocks and mappings that are alive, as their allocator rounds them. */
+int64_t faults_live_bytes(void);
+/* Since the last faults_reset_sizes: the largest size that was asked for, whether there was so much
+ * or not, and the most bytes that were alive at once. */
+void faults_reset_sizes(void);
+uint64_t faults_largest(void);
+int64_t faults_peak_bytes(void);
 
 /* Called before each read or statx of ours while set; to change a file under the reader. */
 extern void (*faults_before_read)(void);

@@ -5,8 +5,9 @@
  * from several ranges.
  *
  * Nothing is allocated on the word of a file alone: a tensor's range is compared with the size of
- * its data file when the checkpoint is opened, so whatever is allocated later is no larger than
- * what is on the disk. */
+ * its data file when the checkpoint is opened, and one that is made of slices, which may all name
+ * the same range, with the sizes of all its data files.  So whatever is allocated later is no
+ * larger than what is on the disk. */
 #include "ckpt_file.h"
 
 #include "ckpt_open.h"
@@ -64,10 +65,14 @@ static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
     const struct mr_tensor_table *t = &c->view.bundle.tensors;
     const struct mr_bundle_part *parts;
     int r = 0;
+    uint64_t all = mr_ckpt_file_bytes(c) - c->view.index_bytes;
     for (size_t i = 0; !r && i < t->n; i++)
         if (!mr_bundle_parts_of(&c->view.bundle, i, &parts))
             r = fits(c, t->tensors[i].shard, t->tensors[i].offset, t->tensors[i].bytes,
                      t->tensors[i].name, err);
+        else if (t->tensors[i].bytes > all)
+            r = mr_fail(err, -EBADMSG, "%s: '%.200s': its slices share bytes of the data files",
+                        c->view.path, t->tensors[i].name);
     for (size_t i = 0; !r && i < c->view.bundle.n_parts; i++) {
         const struct mr_bundle_part *p = &c->view.bundle.parts[i];
         r = fits(c, p->shard, p->offset, p->bytes, t->tensors[p->tensor].name, err);

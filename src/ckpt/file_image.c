@@ -73,10 +73,13 @@ int mr_file_image_init(struct mr_file_image *im, const struct mr_tensor_table *t
     im->bytes = bytes;
     im->head_bytes = head_bytes;
     im->n_chunks = (size_t)((bytes + MR_CHUNK_BYTES - 1) / MR_CHUNK_BYTES);
+    uint64_t room = bytes;
     for (size_t i = 0; i < table->n; i++) {
         const struct mr_tensor *t = &table->tensors[i];
-        if (t->bytes > bytes || (t->bytes && t->offset > bytes - t->bytes))
+        /* More than there is room for: some overlap, and there is no need to list their pieces. */
+        if (t->bytes > room || (t->bytes && t->offset > bytes - t->bytes))
             return -EBADMSG;
+        room -= t->bytes;
         im->n_pieces += count_pieces(t);
     }
     size_t n = table->n ? table->n : 1;
