@@ -82,7 +82,7 @@ static int run(const char *fast, const char *slow, const char *mode, const char 
             return complain(c, NULL);
         if (step % 3)
             dprintf(1, "durable %lld\n", (long long)step);
-        if (slow && step % 4 == 0) { /* the drain runs beside the others */
+        if (slow && step % 2 == 0) { /* the drain runs beside the others */
             if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW))
                 return complain(c, NULL);
             dprintf(1, "below %lld\n", (long long)step);
