@@ -9,6 +9,7 @@
 #include "unit.h"
 #include "wire.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,74 @@ void sample_write_tf(struct tempdir *dir, const char *name, unsigned align)
     tempdir_write(dir, file, index.data, index.len);
     free(data);
     mr_bytes_fini(&meta);
+    mr_bytes_fini(&index);
+    mr_bundle_fini(&b);
+}
+
+/* Node of a TrackableObjectGraph: a child by name, or (child NULL) a variable under `key`. */
+static void put_node(struct mr_bytes *graph, unsigned child_id, const char *child, const char *key)
+{
+    size_t node = mr_wire_begin(graph, 1), inner = mr_wire_begin(graph, child ? 1 : 2);
+    if (child) {
+        mr_wire_put_int(graph, 1, child_id);
+        mr_wire_put_text(graph, 2, child);
+    } else {
+        mr_wire_put_text(graph, 1, "VARIABLE_VALUE");
+        mr_wire_put_text(graph, 2, "kernel");
+        mr_wire_put_text(graph, 3, key);
+    }
+    mr_wire_end(graph, inner);
+    mr_wire_end(graph, node);
+}
+
+/* One string as an entry's data; its crc. */
+static uint32_t put_string(struct mr_bytes *out, const struct mr_bytes *s)
+{
+    uint32_t len = htole32((uint32_t)s->len), crc = mr_crc32c(0, &len, sizeof len);
+    mr_wire_put_varint(out, s->len);
+    size_t from = out->len;
+    mr_bytes_add_u32(out, mr_crc32c_mask(crc));
+    mr_bytes_add(out, s->data, s->len);
+    return mr_crc32c(crc, out->data + from, out->len - from);
+}
+
+void sample_write_tf2(struct tempdir *dir, const char *name)
+{
+    struct mr_bundle b;
+    struct mr_bytes graph, string, index;
+    char file[512];
+    uint64_t bytes;
+    uint8_t *data;
+    mr_bundle_init(&b);
+    mr_bytes_init(&graph);
+    mr_bytes_init(&string);
+    mr_bytes_init(&index);
+    put_node(&graph, 1, "model", NULL);
+    put_node(&graph, 2, "conv1", NULL);
+    put_node(&graph, 3, "kernel", NULL);
+    put_node(&graph, 0, NULL, SAMPLE_TF2_KERNEL);
+    uint32_t crc = put_string(&string, &graph);
+    assert_true(string.len < 256 && !string.error);
+    add(&b.tensors, SAMPLE_TF2_GRAPH, MR_DT_STRING, 0, NULL, string.data, string.len);
+    b.tensors.tensors[0].crc = crc;
+    add(&b.tensors, SAMPLE_TF2_KERNEL, MR_DT_F32, 2, (uint64_t[]){2, 3}, weights, sizeof weights);
+    add(&b.tensors, SAMPLE_TF2_COUNT, MR_DT_I64, 0, NULL, &step, sizeof step);
+    assert_int_equal(mr_bundle_layout(&b.tensors, 1, &bytes), 0);
+    assert_int_equal(mr_bundle_write_index(&b, &index, NULL), 0);
+    lay_out(&b.tensors, bytes, &data);
+    snprintf(file, sizeof file, "%s.data-00000-of-00001", name);
+    tempdir_write(dir, file, data, bytes);
+    snprintf(file, sizeof file, "%s.index", name);
+    tempdir_write(dir, file, index.data, index.len);
+    snprintf(file, sizeof file,
+             "model_checkpoint_path: \"%s\"\nall_model_checkpoint_paths: \"%s\"\n"
+             "all_model_checkpoint_timestamps: 1594089263.83\n"
+             "last_preserved_timestamp: 1594089262.5\n",
+             name, name);
+    tempdir_text(dir, "checkpoint", file);
+    free(data);
+    mr_bytes_fini(&graph);
+    mr_bytes_fini(&string);
     mr_bytes_fini(&index);
     mr_bundle_fini(&b);
 }

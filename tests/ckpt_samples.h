@@ -19,6 +19,14 @@ uint32_t sample_strings(struct mr_bytes *out);
 void sample_write_tf(struct tempdir *dir, const char *name, unsigned align);
 void sample_write_safetensors(struct tempdir *dir, const char *name);
 
+/* tempdir/NAME.* as TensorFlow 2's tf.train.Checkpoint writes it: names with .ATTRIBUTES, the
+ * object graph as a string, no .meta; and its `checkpoint`, with times.  A variable's 2 x 3 floats
+ * are those of "conv1/weights" above. */
+void sample_write_tf2(struct tempdir *dir, const char *name);
+#define SAMPLE_TF2_GRAPH  "_CHECKPOINTABLE_OBJECT_GRAPH"
+#define SAMPLE_TF2_KERNEL "model/conv1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+#define SAMPLE_TF2_COUNT  "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
+
 /* Does the file hold what sample_table says?  Fails the test if not. */
 void sample_check(struct mr_ckpt_file *c);
 

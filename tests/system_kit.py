@@ -146,6 +146,16 @@ class TempDirCase(unittest.TestCase):
         self.assertEqual(done.status, status, done)
 
 
+def check_formats(case, folder):
+    """Where $MILLRACE_VERIFY_FORMATS names an independent checker (a Python program that takes a
+    folder), the checkpoints in this one have to pass it."""
+    tool = os.environ.get("MILLRACE_VERIFY_FORMATS")
+    if tool:
+        done = subprocess.run([sys.executable, tool, str(folder)], capture_output=True, text=True,
+                              check=False, timeout=TIMEOUT_S)
+        case.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class OnTerminal:
     """The program with standard error on a terminal; what appears there is gathered."""
 

@@ -11,6 +11,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,52 @@ static void both_formats_are_read_and_verified(void **state)
         assert_int_equal(v.n_unchecked, 0);
         assert_true(v.n_tensors >= 10);
     }
+}
+
+/* TensorFlow 2: the graph of objects is one more tensor, and there is no .meta. */
+static void an_object_checkpoint_of_tensorflow_2_is_read(void **state)
+{
+    struct tempdir *dir = *state;
+    float got[6] = {0}, expected[6];
+    int64_t count = 0;
+    uint8_t graph[512] = {0};
+    struct mr_array arrays[] = {{SAMPLE_TF2_KERNEL, MR_DT_F32, 2, {2, 3}, got},
+                                {SAMPLE_TF2_COUNT, MR_DT_I64, 0, {0}, &count}};
+    struct mr_restore_opts o = {.dir = dir->path, .io_depth = 1};
+    struct mr_tensor_table table;
+    struct mr_ckpt_file *c;
+    struct mr_ckpt_verdict v;
+    struct mr_restored found;
+    struct mr_tf_state s;
+    size_t len;
+    sample_table(&table);
+    memcpy(expected, mr_tensor_table_find(&table, "conv1/weights")->data, sizeof expected);
+    mr_tensor_table_fini(&table);
+    sample_write_tf2(dir, "ckpt-3");
+    assert_int_equal(verify(tempdir_path(dir, "ckpt-3"), &v), 0);
+    assert_true(v.n_tensors == 3 && v.n_unchecked == 0);
+    assert_int_equal(mr_ckpt_file_open(tempdir_path(dir, "ckpt-3"), &c, NULL), 0);
+    const struct mr_tensor_table *t = mr_ckpt_file_tensors(c);
+    const struct mr_tensor *g = mr_tensor_table_find(t, SAMPLE_TF2_GRAPH);
+    assert_non_null(g);
+    assert_true(g->dtype == MR_DT_STRING && g->bytes <= sizeof graph);
+    assert_int_equal(mr_ckpt_file_read(c, (size_t)(g - t->tensors), graph, NULL), 0);
+    assert_non_null(memmem(graph, g->bytes, SAMPLE_TF2_KERNEL, strlen(SAMPLE_TF2_KERNEL)));
+    uint64_t graph_at = g->offset;
+    mr_ckpt_file_close(c);
+    assert_int_equal(mr_checkpoint_restore(arrays, 2, &o, &found, NULL), 0);
+    assert_true(found.step == 3 && count == 40);
+    assert_memory_equal(got, expected, sizeof got);
+    char *text = (char *)sample_load(tempdir_path(dir, "checkpoint"), &len);
+    assert_int_equal(mr_tf_state_parse("checkpoint", text, len, &s, NULL), 0);
+    assert_string_equal(s.latest, "ckpt-3");
+    mr_tf_state_fini(&s);
+    free(text);
+    /* The graph has a checksum like everything else. */
+    int fd = open(tempdir_path(dir, "ckpt-3.data-00000-of-00001"), O_WRONLY);
+    assert_true(fd >= 0 && pwrite(fd, "?", 1, (off_t)graph_at + 20) == 1 && !close(fd));
+    assert_int_equal(verify(tempdir_path(dir, "ckpt-3"), &v), -EBADMSG);
+    assert_string_equal(v.where, SAMPLE_TF2_GRAPH);
 }
 
 /* Is the byte of a data file outside of every tensor? */
@@ -301,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(both_formats_are_read_and_verified),
+        WITH_TEMPDIR(an_object_checkpoint_of_tensorflow_2_is_read),
         WITH_TEMPDIR(every_flipped_byte_of_a_bundle_is_found_or_padding),
         WITH_TEMPDIR(every_flipped_byte_of_safetensors_is_found),
         WITH_TEMPDIR(verify_names_the_tensor_of_the_first_bad_byte),

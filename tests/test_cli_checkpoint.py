@@ -1,19 +1,14 @@
 """test_cli_checkpoint.py - `millrace checkpoint` as its users meet it.
 
-The checkpoints come from safetensors files that are written here by hand.  Where
-$MILLRACE_VERIFY_FORMATS names an independent checker (a Python program that takes a folder), what
-the program writes has to pass it too."""
+The checkpoints come from safetensors files that are written here by hand."""
 import json
-import os
 import pathlib
 import struct
-import subprocess
-import sys
 import tempfile
 import unittest
 
 import system_kit
-from system_kit import results, run
+from system_kit import check_formats, results, run
 
 
 def write_safetensors(path, tensors):
@@ -56,14 +51,7 @@ class Checkpoint(unittest.TestCase):
         self.assertEqual(r["tensors"], 4)  # with the note about .meta
         data = (self.dir / "tf/model-40.data-00000-of-00001").read_bytes()
         self.assertIn(SAMPLE["w"][2], data)
-        self.check_with_the_independent_tool()
-
-    def check_with_the_independent_tool(self):
-        tool = os.environ.get("MILLRACE_VERIFY_FORMATS")
-        if tool:
-            done = subprocess.run([sys.executable, tool, self.dir], capture_output=True, text=True,
-                                  check=False, timeout=60)
-            self.assertEqual(done.returncode, 0, done.stdout)
+        check_formats(self, self.dir)
 
     def test_packed_and_aligned_differ_in_gaps_only(self):
         self.convert(self.dir / "model-40.safetensors", "a")
@@ -78,7 +66,7 @@ class Checkpoint(unittest.TestCase):
         listed = results("checkpoint", "ls", self.dir / "back/model-40.safetensors")[0]
         self.assertEqual({t["name"]: t["shape"] for t in listed["tensors"]},
                          {n: t[1] for n, t in SAMPLE.items()})
-        self.check_with_the_independent_tool()
+        check_formats(self, self.dir)
 
     def test_ls_shows_newest_first_and_what_is_broken(self):
         self.convert(self.dir / "model-40.safetensors", "run")
