@@ -41,6 +41,11 @@ def is_root():
     return os.geteuid() == 0
 
 
+def is_sanitized():
+    program = pathlib.Path(MILLRACE).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
 def needs(*tools):
     """Skip unless these programs are installed."""
     missing = [t for t in tools if not shutil.which(t)]

@@ -18,8 +18,9 @@ FIELDS = {  # the contract, and what docs/json.md adds to it
     "train_accuracy": MAYBE, "eval_s": NUMBER, "reached_s": MAYBE, "compute_threads": int,
     "engine": str, "batch": int, "accelerators": int, "synthetic": bool, "skipped": int,
     "errors": dict, "delivered_bytes": int, "partial": bool, "emulated": bool, "cold": TEXT,
-    "limit": TEXT, "trace": (dict, type(None)), "checkpoints_skipped": int, "checkpoints_waited": int, "checkpoint_wait_s": NUMBER, "drain_s": NUMBER,
-    "state_bytes": int, "resumed_from": TEXT, "first_step": int,
+    "limit": TEXT, "trace": (dict, type(None)), "checkpoints_skipped": int,
+    "checkpoints_waited": int, "checkpoint_wait_s": NUMBER, "drain_s": NUMBER, "state_bytes": int,
+    "resumed_from": TEXT, "first_step": int,
 }
 LIMITS = ("none", "device", "read-depth", "decode-cpu", "hand-over")
 EMULATED = ("--device", "emulated:0.01", "--batch", 4, "--image-size", 32)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import unittest
 
-from system_kit import MILLRACE, OnTerminal, TempDirCase, main, run, text
+from system_kit import MILLRACE, OnTerminal, TempDirCase, is_sanitized, main, run, text
 
 STEPS = int(os.environ.get("STEPS", "4"))
 EVERY = int(os.environ.get("EVERY", "2"))
@@ -21,11 +21,6 @@ KILL_AFTER = int(os.environ.get("KILL_AFTER", "3"))
 BATCH = int(os.environ.get("BATCH", "2"))
 STEP_S = 30  # a step on one busy core, at most
 BYTES = 3 << 30  # that the checkpoints take
-
-
-def is_sanitized():
-    program = pathlib.Path(MILLRACE).read_bytes()
-    return b"__asan_init" in program or b"__tsan_init" in program
 
 
 @unittest.skipIf(is_sanitized(), "59 million parameters take too long under a sanitizer")

@@ -61,6 +61,11 @@ static void a_learning_rate_that_explodes_stops_with_the_step(void **state)
     o.steps = 50;
     o.learning_rate = 1e30;
     train_set_fails(&o, -EDOM, "not a number any more at step 2", 2);
+    struct mr_checkpoint_opts saving = {.dir = tempdir_path(*state, "run"),
+                                        .mode = MR_CHECKPOINT_SYNC};
+    o.checkpoint = &saving;
+    o.checkpoint_every = 1;
+    train_set_fails(&o, -EDOM, "the last good checkpoint is that of step 1", 2);
     mr_dataset_unref(d);
 }
 
