@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -742,6 +743,57 @@ static void a_full_fast_tier_gives_up_what_is_durable_below(void **state)
     ckpt_kit_free(k);
 }
 
+/* A file system of so many bytes at `path`, which goes when this program does.  0: cannot be had.
+ */
+static int mount_small(const char *path, unsigned bytes)
+{
+    char size[32];
+    snprintf(size, sizeof size, "size=%u", bytes);
+    return !mkdir(path, 0755) && !unshare(CLONE_NEWNS) &&
+           !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+           !mount("tmpfs", path, "tmpfs", 0, size);
+}
+
+/* Not by a hook: a file system that has room for one checkpoint and not for two. */
+static void a_fast_tier_that_is_too_small_for_two_loses_none(void **state)
+{
+    begin_test(state);
+    if (geteuid() || !mount_small(fast, 200 << 10))
+        skip(); /* needs root and mounts of our own */
+    struct ckpt_kit *k = ckpt_kit_new(70000);
+    struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
+    struct mr_out_hook hook = {.before = wait_at_gate, .ctx = &g};
+    struct mr_checkpoint *c = open_with(k, (struct mr_checkpoint_opts){.drain_dir = slow}, &hook);
+    struct mr_checkpoint_status s;
+    save(c, k, 1);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    save(c, k, 2); /* no room, and the drain is not through with step 1 */
+    do {
+        sched_yield();
+        mr_checkpoint_status(c, &s);
+    } while (!s.fell_back);
+    assert_non_null(strstr(s.notice, "step 2 goes straight to the slow tier"));
+    assert_non_null(strstr(s.notice, "keep fewer, or drain elsewhere"));
+    assert_int_equal(restored(k, fast, NULL), 1);
+    ckpt_kit_fill(k, 2, 0); /* restored() has changed it; it was copied long ago */
+    open_gate(&g);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    idle(c);
+    assert_int_equal(restored(k, slow, NULL), 2);
+    assert_true(is_there(slow, "model.ckpt-1.index"));
+    save(c, k, 3); /* step 1 makes room, for it is below */
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    mr_checkpoint_status(c, &s);
+    assert_true(s.fell_back == 1 && s.last_fast == 3 && !s.failed);
+    close_well(c);
+    assert_int_equal(count(fast, ".tmp") + count(slow, ".tmp"), 0);
+    assert_int_equal(restored(k, fast, NULL), 3);
+    assert_int_equal(restored(k, slow, NULL), 3);
+    assert_int_equal(count(slow, ".index"), 3);
+    ckpt_kit_free(k);
+    assert_int_equal(umount(fast), 0);
+}
+
 static void a_missing_fast_tier_is_no_obstacle(void **state)
 {
     struct tempdir *t = begin_test(state);
@@ -887,6 +939,7 @@ int main(void)
         WITH_TEMPDIR(a_damaged_checkpoint_is_not_drained),
         WITH_TEMPDIR(a_failing_fast_tier_falls_back_to_the_slow_one),
         WITH_TEMPDIR(a_full_fast_tier_gives_up_what_is_durable_below),
+        WITH_TEMPDIR(a_fast_tier_that_is_too_small_for_two_loses_none),
         WITH_TEMPDIR(a_missing_fast_tier_is_no_obstacle),
         WITH_TEMPDIR(a_failure_in_the_background_comes_out_at_the_next_call_once),
         WITH_TEMPDIR(two_runs_do_not_write_to_one_folder),

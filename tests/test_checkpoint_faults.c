@@ -153,6 +153,40 @@ static void interruptions_and_short_writes_are_continued(void **state)
     loop(*state, o, FAULT_SHORT, 0);
 }
 
+/* Restoring from two tiers: an error with words, or the newest checkpoint that could be read.  One
+ * that a failing call kept from being read is passed over and said. */
+static void restoring_fails_with_words_or_finds_a_whole_one(void **state)
+{
+    struct tempdir *t = *state;
+    static const enum fault_kind kinds[] = {FAULT_FAIL, FAULT_EINTR, FAULT_SHORT};
+    snprintf(fast, sizeof fast, "%s/fast", t->path);
+    snprintf(slow, sizeof slow, "%s/slow", t->path);
+    struct setting s = {.o = {.mode = MR_CHECKPOINT_SYNC, .dir = fast, .drain_dir = slow},
+                        .kit = ckpt_kit_new(LARGE)};
+    assert_int_equal(run(&s), 0);
+    struct mr_restore_opts o = {.dir = fast, .drain_dir = slow, .io_depth = 2};
+    for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+        for (uint64_t at = 1, hit = 1; hit; at++) {
+            struct mr_restored found;
+            struct mr_error err = {0};
+            ckpt_kit_scramble(s.kit);
+            int64_t before = faults_live();
+            faults_begin(kinds[i], at);
+            int r = mr_checkpoint_restore(s.kit->arrays, KIT_N_ARRAYS, &o, &found, &err);
+            hit = (uint64_t)faults_end();
+            if (faults_live() != before)
+                fail_msg("call %llu leaves something behind", (unsigned long long)at);
+            if (r ? !hit || kinds[i] != FAULT_FAIL || err.code != r || !err.text[0]
+                  : !ckpt_kit_is(s.kit, found.step, 0) || (!hit && found.step != 3))
+                fail_msg("kind %u, call %llu: %d %s", (unsigned)kinds[i], (unsigned long long)at, r,
+                         err.text);
+            if (!r && kinds[i] != FAULT_FAIL)
+                assert_int_equal(found.step, 3);
+            assert_in_range(at, 1, 20000);
+        }
+    ckpt_kit_free(s.kit);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_setup_in_memory, tempdir_teardown)
 
 int main(void)
@@ -163,6 +197,7 @@ int main(void)
         TEST(every_call_may_fail_once_with_two_tiers),
         TEST(a_full_disk_is_said_and_costs_nothing),
         TEST(interruptions_and_short_writes_are_continued),
+        TEST(restoring_fails_with_words_or_finds_a_whole_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
