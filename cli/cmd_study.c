@@ -10,11 +10,10 @@
 
 #include "environment.h"
 #include "errtext.h"
-#include "generate.h"
-#include "input.h"
 #include "output.h"
 #include "report.h"
 #include "study.h"
+#include "study_data.h"
 #include "study_files.h"
 #include "terminal.h"
 
@@ -26,16 +25,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define QUICK_IMAGES 2048
-#define FULL_IMAGES  16384 /* the study's */
-#define MAX_ONLY     32
+#define MAX_ONLY 32
 
 struct session {
     const struct options *o;
-    const char *dir, *data_path;
-    int generated;
-    int made_dir;                   /* by us, now */
-    struct mr_dataset *data;        /* NULL: could not be opened */
+    const char *dir;
+    int made_dir; /* by us, now */
+    struct study_data images;
     struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
     const char *only[MAX_ONLY + 1];
     char *only_text;
@@ -89,10 +85,12 @@ static const struct mr_json *on_earlier(void *ctx, const char *experiment)
 static struct mr_json *data_json(const struct session *s)
 {
     struct mr_json *o = mr_json_object();
-    mr_json_set(o, "path", mr_json_string(s->data_path));
-    mr_json_set(o, "images", mr_json_int(s->data ? (int64_t)mr_dataset_size(s->data) : 0));
-    mr_json_set(o, "classes", mr_json_int(s->data ? mr_dataset_n_classes(s->data) : 0));
-    mr_json_set(o, "generated", mr_json_bool(s->generated));
+    const struct study_data *d = &s->images;
+    mr_json_set(o, "path", mr_json_string(d->path));
+    mr_json_set(o, "images", mr_json_int(d->data ? (int64_t)d->n_images : 0));
+    mr_json_set(o, "classes", mr_json_int(d->data ? mr_dataset_n_classes(d->data) : 0));
+    mr_json_set(o, "generated", mr_json_bool(d->generated));
+    mr_json_set(o, "wanted", d->generated ? mr_json_int((int64_t)d->n_wanted) : mr_json_null());
     return o;
 }
 
@@ -105,7 +103,7 @@ static struct mr_json *results(const struct session *s)
             mr_json_append(list, mr_json_copy(s->done[i]));
     mr_json_set(root, "command", mr_json_string("study"));
     mr_json_set(root, "version", mr_json_string(mr_version()));
-    mr_json_set(root, "environment", mr_environment(s->data_path));
+    mr_json_set(root, "environment", mr_environment(s->images.path));
     mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
     mr_json_set(root, "data", data_json(s));
     mr_json_set(root, "results", list);
@@ -128,8 +126,8 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     int i = number_of(experiment);
     char name[64];
     mr_json_set(result, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
-    mr_json_set(result, "data", mr_json_string(s->data_path));
-    mr_json_set(result, "images", mr_json_int((int64_t)mr_dataset_size(s->data)));
+    mr_json_set(result, "data", mr_json_string(s->images.path));
+    mr_json_set(result, "images", mr_json_int((int64_t)s->images.n_images));
     snprintf(name, sizeof name, "%s.json", experiment);
     progress_clear();
     const char *missing = mr_json_text(mr_json_at(result, "missing"));
@@ -168,7 +166,7 @@ static void load_earlier(struct session *s)
         double images = mr_json_number(mr_json_at(j, "images"));
         int usable = j && mr_json_is_true(mr_json_at(j, "finished")) && mode &&
                      !strcmp(mode, is_full(s) ? "full" : "quick") && data &&
-                     !strcmp(data, s->data_path) && images == (double)mr_dataset_size(s->data);
+                     !strcmp(data, s->images.path) && images == (double)s->images.n_images;
         int again = s->o->again;
         for (unsigned k = 0; s->o->only && s->only[k]; k++)
             again |= !strcmp(s->only[k], mr_study_name(i)); /* asked for by name */
@@ -177,47 +175,6 @@ static void load_earlier(struct session *s)
         else
             mr_json_free(j);
     }
-}
-
-static int on_generated(void *arg, uint64_t done, uint64_t all)
-{
-    (void)arg;
-    progress_show("making photos", done, all);
-    return terminal_interrupted(NULL);
-}
-
-/* The user's data, or our own. */
-static int open_data(struct session *s)
-{
-    const struct options *o = s->o;
-    static char path[PATH_MAX]; /* lives as long as the command */
-    struct mr_error err = {0};
-    struct stat st;
-    if (o->data || o->list)
-        return input_open_data(o, &s->data, &s->data_path);
-    s->generated = 1;
-    snprintf(path, sizeof path, "%s/%s", s->dir, is_full(s) ? "data-full" : "data");
-    s->data_path = path;
-    char list[PATH_MAX + 16];
-    snprintf(list, sizeof list, "%s/list.csv", path);
-    if (stat(list, &st)) {
-        struct mr_generate_opts g = {.count = is_full(s) ? FULL_IMAGES : QUICK_IMAGES,
-                                     .seed = o->seed,
-                                     .progress = on_generated};
-        int r = mr_generate(path, &g, NULL, &err);
-        progress_clear();
-        if (r == -ECANCELED)
-            return unlink(list), 130;
-        if (r) {
-            fprintf(stderr, "millrace study: %s\n", err.text);
-            return 1;
-        }
-    }
-    if (mr_dataset_open(list, &s->data, &err)) {
-        fprintf(stderr, "millrace study: %s\n", err.text);
-        return 1;
-    }
-    return 0;
 }
 
 /* The folder that the data set is in: on the same storage, if it is no mount point, and not among
@@ -270,7 +227,7 @@ static const char *about(double seconds, char *buf, size_t cap)
     return buf;
 }
 
-/* --full takes hours: on a terminal somebody is asked. */
+/* --full takes hours: on a terminal somebody is asked, before anything is made. */
 static int is_agreed(const struct session *s, double seconds)
 {
     char answer[8] = "";
@@ -305,7 +262,7 @@ static int conclude(struct session *s, struct output *out)
     mr_markup_fini(&text);
     if (out->fd >= 0) {
         struct mr_json *list = mr_json_copy(mr_json_at(all, "results"));
-        if (output_json(out, s->o, s->data_path, list))
+        if (output_json(out, s->o, s->images.path, list))
             status = 1;
     }
     mr_json_free(all);
@@ -317,37 +274,34 @@ static int conclude(struct session *s, struct output *out)
 static void report_no_data(struct session *s, struct output *out)
 {
     struct mr_json *earlier = study_read(s->dir, "results.json");
-    struct mr_error err = {0};
-    struct mr_dataset *data = NULL;
-    if (!earlier && s->data_path && mr_dataset_open(s->data_path, &data, &err)) {
-        for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
-            struct mr_json *e = s->done[i] = mr_json_object();
-            mr_json_set(e, "experiment", mr_json_string(mr_study_name(i)));
-            mr_json_set(e, "finished", mr_json_bool(0));
-            mr_json_set(e, "missing", mr_json_string(err.text));
-            mr_json_set(e, "seconds", mr_json_real(0));
-            mr_json_set(e, "commands", mr_json_array());
-            mr_json_set(e, "warnings", mr_json_array());
-            mr_json_set(e, "points", mr_json_array());
-        }
-        conclude(s, out);
+    for (unsigned i = 0; !earlier && i < MAX_ONLY && mr_study_name(i); i++) {
+        struct mr_json *e = mr_json_object();
+        mr_json_set(e, "experiment", mr_json_string(mr_study_name(i)));
+        mr_json_set(e, "finished", mr_json_bool(0));
+        mr_json_set(e, "missing", mr_json_string(s->images.err.text));
+        mr_json_set(e, "seconds", mr_json_real(0));
+        mr_json_set(e, "commands", mr_json_array());
+        mr_json_set(e, "warnings", mr_json_array());
+        mr_json_set(e, "points", mr_json_array());
+        mr_json_free(s->done[i]);
+        s->done[i] = e;
     }
-    mr_dataset_unref(data);
+    if (!earlier)
+        conclude(s, out);
     mr_json_free(earlier);
 }
 
-static int run(struct session *s, struct output *out)
+/* What the study is asked to do, with the data as far as they are there. */
+static struct mr_study_opts study_opts(struct session *s)
 {
-    struct mr_error err = {0};
-    char text[32];
-    struct mr_study_opts o = {
-        .data = s->data,
-        .data_path = s->data_path,
+    unsigned runs = is_full(s) ? 6 : 3;
+    return (struct mr_study_opts){
+        .data = s->images.data,
+        .n_images = s->images.n_images,
+        .data_path = s->images.path,
         .scratch = s->scratch,
         .full = is_full(s),
-        .runs = s->o->study_runs ? s->o->study_runs
-                : is_full(s)     ? 6
-                                 : 3,
+        .runs = s->o->study_runs ? s->o->study_runs : runs,
         .seed = s->o->seed,
         .only = s->o->only ? s->only : NULL,
         .earlier = on_earlier,
@@ -356,11 +310,32 @@ static int run(struct session *s, struct output *out)
         .should_stop = terminal_interrupted,
         .ctx = s,
     };
-    if (!is_agreed(s, mr_study_estimate(&o)))
-        return 1;
+}
+
+/* Data, those asked who have to be, and a place to write; exit status. */
+static int prepare(struct session *s, struct output *out)
+{
+    int status = study_data_plan(&s->images, s->o, s->dir);
+    if (!status) {
+        load_earlier(s);
+        struct mr_study_opts o = study_opts(s);
+        if (!is_agreed(s, mr_study_estimate(&o) + s->images.seconds))
+            return 1;
+        status = study_data_make(&s->images, s->o->seed);
+    }
+    if (status == 1 && s->images.err.text[0])
+        report_no_data(s, out);
+    return status ? status : make_scratch(s);
+}
+
+static int run(struct session *s, struct output *out)
+{
+    struct mr_error err = {0};
+    char text[32];
+    struct mr_study_opts o = study_opts(s);
     if (!out->quiet)
-        printf("%s: %llu images; about %s; results in %s\n", s->data_path,
-               (unsigned long long)mr_dataset_size(s->data),
+        printf("%s: %llu images; about %s; results in %s\n", s->images.path,
+               (unsigned long long)s->images.n_images,
                about(mr_study_estimate(&o), text, sizeof text), s->dir);
     fflush(stdout);
     int r = mr_study_run(&o, &err);
@@ -381,22 +356,16 @@ int command_study(const struct options *o)
     if (!status)
         status = output_open(o, &out);
     if (!status)
-        status = open_data(&s);
-    if (status == 1 && !s.data && s.data_path)
-        report_no_data(&s, &out);
+        status = prepare(&s, &out);
     if (!status)
-        status = make_scratch(&s);
-    if (!status) {
-        load_earlier(&s);
         status = run(&s, &out);
-    }
     if (s.scratch[0])
         study_remove(s.scratch);
     if (status && s.made_dir)
         rmdir(s.dir); /* if nothing is in it */
     for (unsigned i = 0; i < MAX_ONLY; i++)
         mr_json_free(s.done[i]);
-    mr_dataset_unref(s.data);
+    study_data_fini(&s.images);
     free(s.only_text);
     return status;
 }

@@ -161,6 +161,18 @@ def check_formats(case, folder):
         case.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
+def mount_small_disk(case, image, where, mib):
+    """An ext4 file system of that size, of its own, until the test has ended."""
+    image.touch()
+    os.truncate(image, mib << 20)
+    for command in (["mkfs.ext4", "-q", "-F", "-m", "0", image], ["mount", "-o", "loop", image, where]):
+        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
+        if done.returncode:
+            case.skipTest(f"{command[0]} does not work here: {text(done.stderr).strip()}")
+    case.addCleanup(subprocess.run, ["umount", "-l", where], capture_output=True)
+    pathlib.Path(where, "lost+found").rmdir()
+
+
 class OnTerminal:
     """The program with standard error on a terminal; what appears there is gathered."""
 

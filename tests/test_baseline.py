@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 from system_kit import (MILLRACE, STRACE_ENV, TIMEOUT_S, OnTerminal, TempDirCase, is_root, main,
-                        needs, run, text)
+                        mount_small_disk, needs, run, text)
 
 PATTERNS = ["seq", "random-imagenet", "random-16k", "random-4k", "small-files", "fsync"]
 FIELDS = {"pattern", "engine", "direct", "depth", "block_bytes", "split", "file_bytes", "storage",
@@ -193,13 +193,7 @@ class OnASmallDisk(Baseline):
 
     def setUp(self):
         super().setUp()
-        image = self.dir / "image"
-        image.touch()
-        os.truncate(image, 48 << 20)
-        self.sh("mkfs.ext4", "-q", "-F", "-m", "0", image)
-        self.sh("mount", "-o", "loop", image, self.where)
-        self.addCleanup(subprocess.run, ["umount", "-l", self.where], capture_output=True)
-        (self.where / "lost+found").rmdir()
+        mount_small_disk(self, self.dir / "image", self.where, 48)
 
     def test_a_disk_that_is_too_small_or_full(self):
         err = self.refused(self.where, "--size", "64M")

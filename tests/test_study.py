@@ -337,6 +337,63 @@ class Trouble(StudyCase):
         self.assertTrue(self.result("files")["finished"])
         self.assertEqual(scratch_folders(small), [])
 
+    def small_disk(self, mib):
+        where = self.dir / "small"
+        where.mkdir()
+        system_kit.mount_small_disk(self, self.dir / "image", where, mib)
+        self.out = where / "study"
+        return where
+
+    def free_mib(self, where):
+        fs = os.statvfs(where)
+        return fs.f_bavail * fs.f_frsize >> 20
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_a_disk_with_little_room_gets_fewer_photos(self):
+        where = self.small_disk(32)
+        done = run("study", "--out", self.out, "--runs", 1, "--only",
+                   "baseline,read,decode,checkpoint,files")
+        self.assert_status(done, 0)
+        said = re.search(r"([0-9]+) photos instead of 2048: .* has no room for more", done.err)
+        n = int(said.group(1))
+        self.assertTrue(64 <= n < 200, n)
+        self.assertEqual(len(list((self.out / "data").rglob("*.jpg"))), n)
+        self.assertIn("2,048 were to be made", self.page())
+        data = json.loads((self.out / "results.json").read_text())["data"]
+        self.assertEqual((data["images"], data["wanted"], data["generated"]), (n, 2048, True))
+        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
+        for name in ("baseline", "read", "decode", "files"):
+            self.assertTrue(self.result(name)["finished"], self.result(name)["missing"])
+            self.assertIn("<figure", self.section(name))
+        self.assertGreater(self.free_mib(where), 8)
+        self.assertEqual(scratch_folders(where), [])
+        again = run("study", "--out", self.out, "--only", "files")  # and they stay what they are
+        self.assert_status(again, 0)
+        self.assertIn(f"{n} images", again.out)
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_a_disk_without_room_gives_a_page_that_says_so(self):
+        where = self.small_disk(12)
+        done = run("study", "--out", self.out, "--only", "files")
+        self.assert_status(done, 1)
+        self.assertRegex(done.err, r"study has [0-9]+ MB free, and 64 photos need 16 MB; name another")
+        for name in EXPERIMENTS:
+            self.assertIn("64 photos need 16 MB", self.section(name))
+        self.assertFalse((self.out / "data").exists())
+        self.assertGreater(self.free_mib(where), 8)
+
+    def test_photos_that_could_not_be_finished_are_removed(self):
+        child = system_kit.OnTerminal("study", "--out", self.out, "--only", "files")
+        try:
+            child.read_until(b"making photos")
+            child.child.send_signal(signal.SIGINT)
+            self.assertEqual(child.finish(), 130)
+        finally:
+            child.close()
+        self.assertFalse(self.out.exists())
+
     def test_scratch_is_not_made_among_the_samples(self):
         mine = self.dir / "mine"
         shutil.copytree(self.data, mine)

@@ -93,6 +93,10 @@ static void top(const struct mr_json *root, struct mr_markup *out)
     mr_markup_text(out, mode ? mode : "");
     mr_markup_add(out, " study of %s images in ", mr_number_text(images, text, sizeof text));
     mr_markup_text(out, data ? data : "generated data");
+    double wanted = mr_json_number(mr_json_at(root, "data.wanted"));
+    if (wanted > images && images > 0)
+        mr_markup_add(out, "; %s were to be made, and the disk has no room for more",
+                      mr_number_text(wanted, text, sizeof text));
     mr_markup_add(out, "</p></section><div class=\"tiles\">");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "seq"), "MB/s", "sequential read");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "random-imagenet"), "MB/s",

@@ -114,7 +114,10 @@ int mr_exp_activity(struct mr_lab *lab)
     int r = variant(lab, "prefetch 1", 1, 0);
     if (!r)
         r = variant(lab, "prefetch 0", 0, 0);
-    if (!r)
+    struct mr_error full = {0};
+    if (!r && mr_lab_checkpoint_room(lab, &full))
+        mr_lab_warn(lab, "Without checkpoints: %s.", full.text);
+    else if (!r)
         r = variant(lab, "checkpoints to a burst buffer, drained at 133 MB/s", 1, 1);
     return r;
 }

@@ -5,18 +5,13 @@
  * emulated SSD, checkpoints go to emulated devices, and to the real storage beside them. */
 #include "lab.h"
 
-#include "errtext.h"
-
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #define STEP_S      1.5
 #define EVERY       20
 #define QUICK_STEPS 3 /* with one checkpoint after the second */
-#define STATE_BYTES ((uint64_t)704 << 20)
 
 struct way {
     const char *name;
@@ -105,28 +100,13 @@ static int measure(struct mr_lab *lab, const struct way *w)
     return r;
 }
 
-/* Two checkpoints at a time, on two tiers. */
-static int has_room(struct mr_lab *lab)
-{
-    struct statvfs fs;
-    uint64_t need = 4 * STATE_BYTES;
-    if (statvfs(lab->o->scratch, &fs))
-        return mr_fail(lab->err, -errno, "%s: %s", lab->o->scratch, mr_errno_text(errno));
-    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (room < need)
-        return mr_fail(
-            lab->err, -ENOSPC, "%s has %llu MB free, and checkpoints of this size need %llu MB",
-            lab->o->scratch, (unsigned long long)(room >> 20), (unsigned long long)(need >> 20));
-    return 0;
-}
-
 int mr_exp_checkpoint(struct mr_lab *lab)
 {
     mr_lab_command(lab,
                    "millrace train --data %s --storage ssd --device emulated:%g --checkpoint DIR "
                    "--checkpoint-storage optane --drain DIR2 --drain-storage hdd --every %d",
                    lab->o->data_path, STEP_S, EVERY);
-    int r = has_room(lab);
+    int r = mr_lab_checkpoint_room(lab, lab->err);
     for (unsigned i = 0; !r && i < sizeof ways / sizeof *ways; i++)
         r = measure(lab, &ways[i]);
     return r;

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LATE 1.1 /* times the time that was foreseen */
+#define LATE        1.1 /* times the time that was foreseen */
+#define STATE_BYTES ((uint64_t)704 << 20)
 
 double mr_lab_now(void)
 {
@@ -142,6 +144,21 @@ int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)
         return 0;
     lab->n_left_out++;
     return 1;
+}
+
+/* Two checkpoints at a time, on two tiers. */
+int mr_lab_checkpoint_room(struct mr_lab *lab, struct mr_error *err)
+{
+    struct statvfs fs;
+    uint64_t need = 4 * STATE_BYTES;
+    if (statvfs(lab->o->scratch, &fs))
+        return mr_fail(err, -errno, "%s: %s", lab->o->scratch, mr_errno_text(errno));
+    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (room < need)
+        return mr_fail(
+            err, -ENOSPC, "%s has %llu MB free, and checkpoints of this size need %llu MB",
+            lab->o->scratch, (unsigned long long)(room >> 20), (unsigned long long)(need >> 20));
+    return 0;
 }
 
 int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap)

@@ -75,6 +75,8 @@ void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
 /* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up
  * more than the time that was foreseen for the experiment.  The first and the last are never. */
 int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n);
+/* Is there room for the study's checkpoints in scratch?  0, or -ENOSPC with words. */
+int mr_lab_checkpoint_room(struct mr_lab *lab, struct mr_error *err);
 /* An empty folder below scratch, removed by mr_lab_remove_dir. */
 int mr_lab_make_dir(struct mr_lab *lab, const char *name, char *path, size_t cap);
 void mr_lab_remove_dir(const char *path);

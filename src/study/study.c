@@ -65,7 +65,7 @@ static double seconds_of(const struct mr_study_opts *o, const struct mr_experime
         return 0;
     if (!o->full)
         return row->quick_s;
-    return row->full_s + row->full_image_s * (double)mr_dataset_size(o->data);
+    return row->full_s + row->full_image_s * (double)o->n_images;
 }
 
 double mr_study_estimate(const struct mr_study_opts *o)

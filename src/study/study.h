@@ -16,7 +16,8 @@ struct mr_study_progress {
 };
 
 struct mr_study_opts {
-    struct mr_dataset *data; /* borrows */
+    struct mr_dataset *data; /* borrows; may be NULL for an estimate */
+    uint64_t n_images;       /* that it has, or will have */
     const char *data_path;
     const char
         *scratch;  /* a folder on the storage that is studied; what is made there is removed */
