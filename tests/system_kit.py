@@ -176,12 +176,14 @@ def mount_small_disk(case, image, where, mib):
 class OnTerminal:
     """The program with standard error on a terminal; what appears there is gathered."""
 
-    def __init__(self, *args, **more):
+    def __init__(self, *args, asks=False, **more):
+        """asks: standard input is the terminal too."""
         self.master, slave = pty.openpty()
         self.seen = b""
         try:
-            self.child = subprocess.Popen([MILLRACE, *map(str, args)], stdin=subprocess.DEVNULL,
-                                          stdout=subprocess.DEVNULL, stderr=slave, **more)
+            self.child = subprocess.Popen([MILLRACE, *map(str, args)], stdout=subprocess.DEVNULL,
+                                          stdin=slave if asks else subprocess.DEVNULL,
+                                          stderr=slave, **more)
         finally:
             os.close(slave)
 
@@ -202,6 +204,9 @@ class OnTerminal:
                     return
                 raise AssertionError(f"ended without {wanted!r}: {self.seen[-200:]!r}")
             self.seen += data
+
+    def answer(self, line):
+        os.write(self.master, line)
 
     def finish(self):
         self.read_until(None)

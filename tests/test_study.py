@@ -218,6 +218,47 @@ class Continuing(StudyCase):
             self.assertLess(time.monotonic(), end, "no scratch folder")
 
 
+class Asking(StudyCase):
+    def ask(self, answer, *args):
+        """What appears until the answer is wanted; the answer, and how it ended."""
+        child = system_kit.OnTerminal("study", "--full", "--out", self.out, *args, asks=True)
+        try:
+            child.read_until(b"Go on? [y/N] ")
+            said = child.seen.decode()
+            made = sorted(self.out.iterdir()) if self.out.exists() else []
+            child.answer(answer)
+            if answer[:1] == b"y":
+                child.read_until(b"making photos")
+                child.child.send_signal(signal.SIGINT)
+            return said, made, child.finish()
+        finally:
+            child.close()
+
+    def minutes(self, said):
+        n, unit = re.search(r"This will take about ([0-9]+) (minutes|seconds)", said).groups()
+        return int(n) / (1 if unit == "minutes" else 60)
+
+    def test_a_full_study_asks_before_it_makes_anything(self):
+        said, made, status = self.ask(b"n\n")
+        self.assertEqual((made, status), ([], 1))
+        self.assertGreater(self.minutes(said), 60)
+        self.assertFalse(self.out.exists())
+
+    def test_what_is_agreed_to_is_made(self):
+        said, made, status = self.ask(b"y\n", "--only", "files")
+        self.assertEqual((made, status), ([], 130))
+        own = system_kit.OnTerminal("study", "--full", "--data", self.data, "--out", self.out,
+                                    "--only", "files", asks=True)
+        try:
+            own.read_until(b"Go on? [y/N] ")
+            self.assertGreater(self.minutes(said), 2 * self.minutes(own.seen.decode()),
+                               "making photos is counted")
+            own.answer(b"n\n")
+            self.assertEqual(own.finish(), 1)
+        finally:
+            own.close()
+
+
 class Trouble(StudyCase):
     def test_unknown_experiment(self):
         done = self.study("--only", "files,nonsense", status=2)
