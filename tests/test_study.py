@@ -99,6 +99,17 @@ class Results(StudyCase):
         self.assertEqual(everything["data"]["images"], 96)
         self.assertEqual([e["experiment"] for e in everything["results"]], ["files"])
 
+    def test_of_a_large_data_set_a_part_is_read_and_looked_at(self):
+        photos = sorted(self.data.rglob("*.jpg"))
+        whole = self.dir / "large.csv"
+        whole.write_text("".join(f"{photos[i % len(photos)]},0\n" for i in range(20000)))
+        self.assert_status(run("study", "--list", whole, "--out", self.out, "--only", "files"), 0)
+        point = self.result("files")["points"][0]
+        self.assertEqual(point["samples"], 20000)
+        self.assertEqual(point["looked_at"], sum(b["n"] for b in point["histogram"]))
+        self.assertTrue(128 <= point["images_read"] <= 16384, point["images_read"])
+        self.assertIn("The device was watched while", self.section("files"))
+
     def test_json_goes_to_standard_output_alone(self):
         done = self.study("--only", "files", "--json", "-")
         self.assertEqual(done.json["command"], "study")

@@ -253,6 +253,16 @@ void mr_show_files(struct mr_view *v)
         mr_chart_put(&c, s, at, n, 0, 0);
     }
     mr_view_plot(v, &c);
+    double samples = mr_view_number(v, 0, "samples"), seen = mr_view_number(v, 0, "looked_at"),
+           drawn = mr_view_number(v, 0, "images_read");
+    char all[32];
+    if (seen < samples)
+        mr_view_finding(v, "%s of the %s files were looked at, chosen at random.",
+                        mr_number_text(seen, text, sizeof text),
+                        mr_number_text(samples, all, sizeof all));
+    if (drawn < samples)
+        mr_view_finding(v, "The device was watched while %s of them were read.",
+                        mr_number_text(drawn, text, sizeof text));
     const struct mr_json *requests = mr_view_at(v, 0, "requests");
     if (!requests || !mr_json_len(requests))
         return;

@@ -2,14 +2,15 @@
  * data set with bad files is still to be measured. */
 #include "cache_sweep.h"
 
+#include "clock.h"
 #include "order.h"
 
 #include <millrace/store.h>
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 
-#define AT_ONCE        64
 #define DEFAULT_WINDOW 1024 /* the pipeline's */
 
 int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict)
@@ -55,33 +56,48 @@ int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data,
     return 0;
 }
 
+int64_t mr_cache_sweep_batches(struct mr_cache_sweep *s, const struct mr_dataset *data,
+                               const struct mr_pipeline_opts *pipe, uint64_t n_batches,
+                               double box_s, int evict)
+{
+    struct mr_order order = {0};
+    struct mr_order_opts how = {
+        .n_samples = mr_dataset_size(data),
+        .shuffle = pipe->shuffle,
+        .window = pipe->window ? pipe->window : DEFAULT_WINDOW,
+        .seed = pipe->seed,
+        .batch = pipe->batch ? pipe->batch : 64,
+        .rank = pipe->rank,
+        .world = pipe->world ? pipe->world : 1,
+        .keep_last = pipe->keep_last,
+    };
+    uint64_t *index = calloc(how.batch, sizeof *index), start = mr_clock_ns(), done = 0;
+    int r = !index || !how.n_samples ? -ENOMEM : mr_order_init(&order, &how);
+    for (; !r && done < n_batches && done < order.n_batches; done++) {
+        if (pipe->should_stop && pipe->should_stop(pipe->should_stop_ctx))
+            r = -ECANCELED;
+        if (box_s > 0 && done >= 2 && (double)(mr_clock_ns() - start) > box_s * 1e9)
+            break;
+        unsigned n = mr_order_batch(&order, 0, done, index);
+        for (unsigned i = 0; i < n; i++)
+            sweep_sample(s, data, index[i], evict);
+    }
+    mr_order_fini(&order);
+    free(index);
+    return r ? r : (int64_t)done;
+}
+
 int mr_cache_sweep_first(struct mr_cache_sweep *s, const struct mr_dataset *data,
                          const struct mr_pipeline_opts *pipe, uint64_t n, int evict)
 {
     /* One shard's order is the same whatever the size of its batches. */
-    struct mr_order_opts o = {.n_samples = mr_dataset_size(data),
-                              .shuffle = pipe->shuffle,
-                              .window = pipe->window ? pipe->window : DEFAULT_WINDOW,
-                              .seed = pipe->seed,
-                              .batch = AT_ONCE,
-                              .world = 1,
-                              .keep_last = 1};
-    struct mr_order order;
-    uint64_t index[AT_ONCE];
-    if (n >= o.n_samples)
+    struct mr_pipeline_opts one = *pipe;
+    one.batch = one.world = 1;
+    one.rank = 0;
+    if (n >= mr_dataset_size(data))
         return mr_cache_sweep_data(s, data, evict, pipe->should_stop, pipe->should_stop_ctx);
-    int r = mr_order_init(&order, &o);
-    for (uint64_t i = 0; !r && i < n; i++) {
-        if (i % AT_ONCE == 0) {
-            mr_order_batch(&order, 0, i / AT_ONCE, index);
-            if (pipe->should_stop && pipe->should_stop(pipe->should_stop_ctx))
-                r = -ECANCELED;
-        }
-        if (!r)
-            sweep_sample(s, data, index[i % AT_ONCE], evict);
-    }
-    mr_order_fini(&order);
-    return r;
+    int64_t r = mr_cache_sweep_batches(s, data, &one, n, 0, evict);
+    return r < 0 ? (int)r : 0;
 }
 
 void mr_cache_sweep_merge(struct mr_cache_sweep *into, const struct mr_cache_sweep *from)

@@ -23,6 +23,13 @@ int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data,
 int mr_cache_sweep_first(struct mr_cache_sweep *s, const struct mr_dataset *data,
                          const struct mr_pipeline_opts *pipe, uint64_t n, int evict);
 
+/* The samples of the first `n_batches` of a pipeline's first epoch, or of as many, at least two, as
+ * are looked at in `box_s` seconds (0: however long it takes).  The number of batches swept, or
+ * -errno. */
+int64_t mr_cache_sweep_batches(struct mr_cache_sweep *s, const struct mr_dataset *data,
+                               const struct mr_pipeline_opts *pipe, uint64_t n_batches,
+                               double box_s, int evict);
+
 void mr_cache_sweep_merge(struct mr_cache_sweep *into, const struct mr_cache_sweep *from);
 
 /* Bytes cached before, or -1 when they cannot be known for every file. */

@@ -18,6 +18,11 @@
 
 #define INTERVAL_NS 100000000
 #define STEP_S      1.5
+#define SURVEY_S    1.5  /* files, quick: looking at sizes, */
+#define SURVEY_ALL  4096 /* so few are all looked at */
+#define READ_S      1.5  /* and reading */
+#define READ_FILES  16384
+#define EVICT_S     0.5
 #define DRAIN_RATE  133140000 /* the study's hard disk writes that many bytes/s */
 
 struct series {
@@ -69,7 +74,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         t.checkpoint = &how;
         t.checkpoint_every = 2;
     }
-    mr_lab_make_cold(lab);
+    mr_lab_make_training_cold(lab, &t);
     if (!r)
         r = mr_sampler_open(&so, &sampler, lab->err);
     if (!r) {
@@ -144,20 +149,36 @@ static struct mr_json *requests(const struct mr_system_sample *s)
     return list;
 }
 
-/* Read everything cold once while the device is watched. */
+/* Draw until the end or, in a quick study, until the time is up; the number of samples. */
+static int64_t read_boxed(struct mr_lab *lab, struct mr_pipeline *pipe)
+{
+    double start = mr_lab_now();
+    struct mr_batch *b;
+    int64_t n = 0;
+    int r;
+    while ((r = mr_pipeline_next(pipe, &b)) == 1) {
+        n += b->n;
+        mr_batch_unref(b);
+        if (!lab->o->full && mr_lab_now() - start > READ_S)
+            return n;
+    }
+    return r < 0 ? r : n;
+}
+
+/* Read cold once while the device is watched: everything, or what a quick study has time for. */
 static int watch_reading(struct mr_lab *lab, struct mr_json *p)
 {
     struct mr_sampler *sampler;
     struct mr_sampler_opts so = {.interval_ns = 1000000000};
     struct mr_pipeline *pipe;
-    struct mr_batch *b;
     struct mr_pipeline_opts o = {.threads = 8,
                                  .batch = 64,
                                  .keep_last = 1,
                                  .seed = lab->o->seed,
                                  .should_stop = lab->o->should_stop,
                                  .should_stop_ctx = lab->o->ctx};
-    mr_lab_make_cold(lab);
+    o.batches = lab->o->full ? mr_lab_make_cold(lab, &o, UINT64_MAX, 0)
+                             : mr_lab_make_cold(lab, &o, READ_FILES / o.batch, EVICT_S);
     int r = mr_pipeline_open(lab->o->data, &o, &pipe, lab->err);
     if (r)
         return r;
@@ -166,21 +187,23 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
         mr_pipeline_close(pipe);
         return r;
     }
-    while ((r = mr_pipeline_next(pipe, &b)) == 1)
-        mr_batch_unref(b);
+    int64_t n = read_boxed(lab, pipe);
     const struct mr_system_sample *s = mr_sampler_take(sampler);
     mr_json_set(p, "requests", s ? requests(s) : mr_json_array());
+    mr_json_set(p, "images_read", mr_json_int(n));
     mr_sampler_close(sampler);
-    if (r < 0)
-        mr_fail(lab->err, r, "%s", mr_pipeline_error(pipe));
+    if (n < 0)
+        mr_fail(lab->err, (int)n, "%s", mr_pipeline_error(pipe));
     mr_pipeline_close(pipe);
-    return r < 0 ? r : 0;
+    return n < 0 ? (int)n : 0;
 }
 
 int mr_exp_files(struct mr_lab *lab)
 {
     struct mr_survey survey;
-    struct mr_survey_opts o = {.should_stop = lab->o->should_stop, .ctx = lab->o->ctx};
+    int boxed = !lab->o->full && mr_dataset_size(lab->o->data) > SURVEY_ALL;
+    struct mr_survey_opts o = {
+        .should_stop = lab->o->should_stop, .ctx = lab->o->ctx, .box_s = boxed ? SURVEY_S : 0};
     mr_lab_command(lab, "millrace inspect %s", lab->o->data_path);
     mr_lab_say(lab, "sizes");
     int r = mr_survey_run(lab->o->data, &o, &survey);
@@ -199,6 +222,8 @@ int mr_exp_files(struct mr_lab *lab)
         mr_json_set(b, "n", mr_json_int((int64_t)survey.bin[i]));
         mr_json_append(bins, b);
     }
+    mr_json_set(p, "samples", mr_json_int((int64_t)survey.samples));
+    mr_json_set(p, "looked_at", mr_json_int((int64_t)survey.n_looked_at));
     mr_json_set(p, "histogram", bins);
     mr_lab_say(lab, "reading, the device watched");
     r = watch_reading(lab, p);

@@ -32,7 +32,7 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
     t.steps = n_steps(lab) + first;
     t.synthetic = synthetic;
     if (!s->device)
-        mr_lab_make_cold(lab);
+        mr_lab_make_training_cold(lab, &t);
     int code = mr_train_run(&t, &r, lab->err);
     if (!code && r.steps > first) {
         struct mr_json *p = mr_lab_storage_json(s);

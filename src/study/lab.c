@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define LATE        1.1 /* times the time that was foreseen */
+#define AHEAD       3   /* batches fetched and not drawn: prefetch, being filled, its reads */
 #define STATE_BYTES ((uint64_t)704 << 20)
 
 double mr_lab_now(void)
@@ -130,11 +131,18 @@ void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
                          "be the cache's, not the storage's.");
 }
 
-void mr_lab_make_cold(struct mr_lab *lab)
+uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
+                          uint64_t n_batches, double box_s)
 {
     struct mr_cache_sweep sweep = {0};
-    int r = mr_cache_sweep_data(&sweep, lab->o->data, 1, lab->o->should_stop, lab->o->ctx);
-    mr_lab_check_cold(lab, r || sweep.n_unproven ? "unproven" : "data");
+    int64_t n = mr_cache_sweep_batches(&sweep, lab->o->data, pipe, n_batches, box_s, 1);
+    mr_lab_check_cold(lab, n < 0 || sweep.n_unproven ? "unproven" : "data");
+    return n < 0 ? 0 : (uint64_t)n;
+}
+
+void mr_lab_make_training_cold(struct mr_lab *lab, const struct mr_train_opts *t)
+{
+    mr_lab_make_cold(lab, &t->pipe, t->steps + AHEAD, 0);
 }
 
 int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)

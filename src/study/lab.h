@@ -68,8 +68,13 @@ unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s
  * `step_s` seconds a step. */
 void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
                      struct mr_train_opts *out);
-/* Drop the data set from the page cache; a warning says when that is unproven. */
-void mr_lab_make_cold(struct mr_lab *lab);
+/* Drop what a pipeline with these options draws in its first `n_batches` from the page cache, or as
+ * much of it as `box_s` seconds are enough for (0: all); the number of batches.  A warning says
+ * when that is unproven. */
+uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
+                          uint64_t n_batches, double box_s);
+/* The same for a training run, and for what it fetches ahead. */
+void mr_lab_make_training_cold(struct mr_lab *lab, const struct mr_train_opts *t);
 /* Warn when `cold`, as a run reports it, is "unproven". */
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
 /* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up

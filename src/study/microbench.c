@@ -4,7 +4,11 @@
  * fetched is read after the close, when the last read-ahead of ours has been submitted.
  *
  * Asking opens every file, which fetches inodes and directories.  So after the system's caches have
- * been dropped nobody asks: what the eviction just before left is the answer. */
+ * been dropped nobody asks: what the eviction just before left is the answer.
+ *
+ * A run that is boxed in time draws a small part of a large data set, and which part is known: the
+ * beginning of the order.  Only that is evicted, and the run ends with it, so
+ * whatever it draws was proven cold. */
 #include "microbench.h"
 
 #include "cache_sweep.h"
@@ -27,6 +31,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BOXED_SAMPLES 16384 /* as many as the study's data set has */
+#define EVICT_S       0.3
+
 struct bench {
     const struct mr_bench_opts *o;
     struct mr_bench_result *out;
@@ -34,6 +41,7 @@ struct bench {
     uint64_t total;          /* samples in a run */
     struct mr_filesystem fs; /* where the data are */
     int all_cold;            /* every eviction so far was proven */
+    uint64_t n_cold;         /* batches that this run may draw; 0: all */
     unsigned n_done;
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
@@ -109,6 +117,18 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     return r;
 }
 
+static uint64_t batch_of(const struct bench *b)
+{
+    return b->o->pipe.batch ? b->o->pipe.batch : 64;
+}
+
+/* Does the eviction say how far a run goes? */
+static int is_bounded(const struct bench *b)
+{
+    const struct mr_bench_opts *o = b->o;
+    return o->box_s > 0 && !o->touched && !o->pipe.start.epoch && !o->pipe.start.batch;
+}
+
 /* Over what the runs touch. */
 static int sweep_files(struct bench *b, int evict, struct mr_cache_sweep *sweep)
 {
@@ -116,10 +136,24 @@ static int sweep_files(struct bench *b, int evict, struct mr_cache_sweep *sweep)
     return mr_cache_sweep_first(sweep, b->o->data, &b->o->pipe, n, evict);
 }
 
+/* Evict what a run is going to draw. */
+static int evict_run(struct bench *b, struct mr_cache_sweep *sweep)
+{
+    const struct mr_pipeline_opts *p = &b->o->pipe;
+    if (!is_bounded(b))
+        return sweep_files(b, 1, sweep);
+    uint64_t most = BOXED_SAMPLES / batch_of(b) + 2;
+    if (p->batches && p->batches < most)
+        most = p->batches;
+    int64_t n = mr_cache_sweep_batches(sweep, b->o->data, p, most, EVICT_S, 1);
+    b->n_cold = n > 0 ? (uint64_t)n : 0;
+    return n < 0 ? (int)n : 0;
+}
+
 static int64_t cached_now(struct bench *b)
 {
     struct mr_cache_sweep sweep = {0};
-    if (sweep_files(b, 0, &sweep))
+    if (is_bounded(b) || sweep_files(b, 0, &sweep)) /* asking might take longer than the run */
         return -1;
     return mr_cache_sweep_cached(&sweep);
 }
@@ -129,15 +163,17 @@ static int make_cold(struct bench *b, unsigned run, int64_t *cached)
 {
     struct mr_cache_sweep sweep = {0};
     tell(b, "evicting", run, 0);
-    int r = sweep_files(b, 1, &sweep);
+    int r = evict_run(b, &sweep);
     if (r)
         return r;
     b->all_cold &= !sweep.n_unproven;
-    if (!b->o->drop_caches) {
+    if (!b->o->drop_caches && !is_bounded(b)) {
         *cached = cached_now(b);
         return 0;
     }
     *cached = sweep.n_unknown ? -1 : (int64_t)sweep.cached_after;
+    if (!b->o->drop_caches)
+        return 0;
     r = mr_cache_drop_all();
     if (r)
         mr_fail(b->err, r,
@@ -175,6 +211,8 @@ static int one_run(void *ctx, unsigned i)
     if (r)
         return r;
     opts.start_on_next = 1;
+    if (b->o->cold && b->n_cold)
+        opts.batches = b->n_cold;
     if (i)
         opts.on_error = NULL; /* once is enough for the ledger */
     tell(b, "running", i, 0);
@@ -197,6 +235,8 @@ static int one_run(void *ctx, unsigned i)
     run->read = s->read;
     run->batch = s->batch;
     run->per_s = run->seconds > 0 ? (double)s->samples / run->seconds : 0;
+    if (b->o->cold && is_bounded(b) && run->skipped)
+        b->all_cold = 0; /* who replaced them was not among those evicted */
     if (!r)
         b->n_done++;
     return r;

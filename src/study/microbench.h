@@ -21,10 +21,11 @@ struct mr_bench_opts {
     struct mr_dataset *data;
     struct mr_pipeline_opts pipe; /* everything about the input; callbacks for errors included */
     unsigned runs;                /* at most MR_BENCH_MAX_RUNS */
-    double
-        box_s; /* a run ends with the batch that is drawn when so much time has passed; 0 = never */
+    /* A run ends with the batch that is drawn when so much time has passed, or behind those that
+     * were evicted for it: 16,384 samples or what 0.3 s are enough for; 0 = never. */
+    double box_s;
     uint64_t touched; /* a run reads no samples but the first so many of its order, so only these
-                       * are evicted and looked at; 0 = all */
+                       * are evicted and looked at, and a box changes nothing of that; 0 = all */
     int cold, warm, drop_caches, hash;
     void (*progress)(void *ctx, const struct mr_bench_progress *now);
     void *progress_ctx;

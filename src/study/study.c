@@ -25,7 +25,7 @@ static const struct mr_experiment_row rows[] = {
     {"activity", 36, 260, 0, mr_exp_activity},
     {"checkpoint", 74, 1400, 0, mr_exp_checkpoint},
     {"phases", 10, 75, 0, mr_exp_phases},
-    {"files", 2, 2, 0.001, mr_exp_files},
+    {"files", 4, 2, 0.001, mr_exp_files},
     {"verdict", 29, 600, 0.003, mr_exp_verdict},
 };
 

@@ -7,7 +7,9 @@
 #include "survey.h"
 
 #include "buffer.h"
+#include "clock.h"
 #include "errtext.h"
+#include "permutation.h"
 #include "whole_file.h"
 
 #include <millrace/image.h>
@@ -38,6 +40,8 @@ struct expedition {
     const struct mr_dataset *data;
     const struct mr_survey_opts *o;
     uint64_t n, probe_every;
+    struct mr_permutation order; /* boxed: in which samples are looked at */
+    uint64_t end_ns;             /* boxed: when that ends; else 0 */
     atomic_uint_fast64_t next;
     atomic_int stop;
     struct sight *sight; /* [n] */
@@ -113,6 +117,10 @@ static void *scout_main(void *arg)
     struct expedition *x = s->x;
     uint64_t i;
     while (!atomic_load(&x->stop) && (i = atomic_fetch_add(&x->next, 1)) < x->n) {
+        if (x->end_ns && mr_clock_ns() >= x->end_ns)
+            break;
+        if (x->end_ns)
+            i = mr_permutation_at(&x->order, i);
         x->sight[i].code = look_at(s, i, &x->sight[i]);
         if (!s->leads)
             continue;
@@ -253,6 +261,7 @@ static void add_up(struct expedition *x, struct mr_survey *s, uint64_t *v)
     forgive_if_no_images(x);
     for (uint64_t i = 0; i < x->n; i++) {
         const struct sight *seen = &x->sight[i];
+        s->n_looked_at += seen->code <= 0;
         if (seen->code < 0) {
             s->n_broken++;
             report_broken(x, i);
@@ -315,6 +324,10 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
     int r = x.sight && v ? 0 : -ENOMEM;
     for (uint64_t i = 0; !r && i < x.n; i++)
         x.sight[i].code = 1;
+    if (!r && o->box_s > 0 && x.n) {
+        mr_permutation_init(&x.order, x.n, 0);
+        x.end_ns = mr_clock_ns() + (uint64_t)(o->box_s * 1e9);
+    }
     if (!r)
         r = explore(&x, &s);
     if (!r) {

@@ -35,6 +35,7 @@ struct mr_survey {
     } sampling[MR_SURVEY_SAMPLINGS];
 
     size_t memory_bytes; /* of the table of samples */
+    uint64_t n_looked_at;
     int checked, partial;
 };
 
@@ -47,6 +48,9 @@ struct mr_survey_opts {
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     int (*should_stop)(void *ctx);
     void *ctx;
+    /* Look at samples in a random order until so many seconds have passed: whenever that is, they
+     * are a fair choice.  0 = at all of them, in order. */
+    double box_s;
 };
 
 /* 0, -ECANCELED with what was seen so far, or -ENOMEM. */
