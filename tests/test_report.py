@@ -148,8 +148,31 @@ class OneStudy(ReportCase):
         text = self.render(study_fixture.study())
         self.assertIn("chip calibrated", section(text, "baseline"))
         self.assertIn("chip predicted", section(text, "overlap"))
+        for name in ("baseline", "read", "overlap", "checkpoint", "phases"):
+            part = re.sub(r"<(desc|pre|div class=\"beside\").*?</\\1>", "", section(text, name))
+            for profile in ("hdd", "ssd", "optane", "lustre"):
+                for label in re.findall(rf"[>\"][^<>\"]*\b{profile}\b[^<>\"]*[<\"]", part):
+                    self.assertIn(f"{profile} (emulated)", label, name)
         self.assertIn("hdd (emulated)", section(text, "baseline"))
         self.assertNotIn("chip predicted", section(text, "files"))
+
+    def test_chips_say_what_the_points_are(self):
+        chips = {"real": "measured here", "predicted": "predicted under", "calibrated": "calibrated to"}
+
+        def of(text, name):
+            return {c for c in chips if f"chip {c}" in section(text, name)}
+
+        text = self.render(study_fixture.study())
+        self.assertEqual(of(text, "baseline"), {"real", "calibrated"})
+        self.assertEqual(of(text, "phases"), {"predicted"})
+        self.assertEqual(of(text, "activity"), {"real"})
+        self.assertEqual(of(text, "files"), {"real"})
+        results = study_fixture.study()
+        for e in results["results"]:
+            e["points"] = [p for p in e["points"] if p.get("emulated")]
+        text = self.render(results)
+        self.assertEqual(of(text, "baseline"), {"calibrated"})
+        self.assertEqual(of(text, "checkpoint"), {"predicted"})
 
     def test_points_without_figures_do_no_harm(self):
         results = study_fixture.study()
@@ -204,9 +227,14 @@ class TwoStudies(ReportCase):
         self.check_page(text)
         for figure in figures(text):
             self.check_figure(figure)
-        self.assertRegex(section(text, "read"), r'disk, threads, threads 8</td>.*?class="better">\+50\.0% ▲')
+        self.assertRegex(section(text, "read"), r'this disk, threads, threads 8</td>.*?class="better">\+50\.0% ▲')
         self.assertRegex(section(text, "batch"), r'class="better">-33\.3% ▼')
         self.assertNotRegex(section(text, "overlap"), "better|worse")
+
+    def test_emulated_storages_are_called_so(self):
+        text = self.compare()
+        self.assertIn("hdd (emulated), seq", section(text, "baseline"))
+        self.assertIn("burst, optane (emulated), hdd (emulated)", section(text, "checkpoint"))
 
     def test_a_study_beside_itself_has_no_differences(self):
         study_fixture.write(self.b, study_fixture.study())

@@ -29,13 +29,16 @@ static const struct measure {
     {"checkpoint", "Checkpoints", "stall_s", "s of stall", 1, {"mode", "storage", "drain"}},
 };
 
-/* "hdd, threads, 8" */
+/* "hdd (emulated), threads, 8" */
 static void key_of(const struct mr_view *v, unsigned i, const struct measure *m, char *buf,
                    size_t cap)
 {
     buf[0] = 0;
     for (unsigned k = 0; k < 4 && m->keys[k]; k++) {
+        char words[64];
         const char *text = mr_view_text(v, i, m->keys[k]);
+        if (text && (!strcmp(m->keys[k], "storage") || !strcmp(m->keys[k], "drain")))
+            text = mr_storage_words(text, mr_view_flag(v, i, "emulated"), words, sizeof words);
         double x = mr_view_number(v, i, m->keys[k]);
         size_t at = strlen(buf);
         if (text)

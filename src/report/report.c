@@ -109,13 +109,13 @@ static void top(const struct mr_json *root, struct mr_markup *out)
 
 /* ---- sections ---- */
 
-static void chips(const struct mr_experiment *x, struct mr_markup *out)
+static void chips(unsigned origins, struct mr_markup *out)
 {
     static const char *const class[] = {"real", "predicted", "calibrated"};
     static const char *const words[] = {"measured here", "predicted under emulated devices",
                                         "emulated device calibrated to the study"};
     for (unsigned i = 0; i < 3; i++)
-        if (x->origins & 1u << i)
+        if (origins & 1u << i)
             mr_markup_add(out, "<span class=\"chip %s\">%s</span>", class[i], words[i]);
 }
 
@@ -157,7 +157,7 @@ static void section(const struct mr_experiment *x, const struct mr_json *e,
     }
     if (e && mr_view_n(&v)) {
         mr_markup_add(out, "<p>");
-        chips(x, out);
+        chips(mr_view_origins(&v, x), out);
         mr_markup_add(out, "</p>");
         x->show(&v);
         mr_markup_add(out, "<div class=\"beside\"><div><h3>The studies%s%s</h3>",

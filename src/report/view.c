@@ -72,14 +72,36 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
         *lo = *hi = 0;
 }
 
-const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap)
+const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap)
 {
-    const char *name = mr_view_text(v, i, "storage");
-    if (!name || !strcmp(name, "disk"))
+    if (!storage || !strcmp(storage, "disk"))
         snprintf(buf, cap, "this disk");
     else
-        snprintf(buf, cap, "%s%s", name, mr_view_flag(v, i, "emulated") ? " (emulated)" : "");
+        snprintf(buf, cap, "%s%s", storage, emulated ? " (emulated)" : "");
     return buf;
+}
+
+const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap)
+{
+    return mr_storage_words(mr_view_text(v, i, "storage"), mr_view_flag(v, i, "emulated"), buf,
+                            cap);
+}
+
+unsigned mr_view_origins(const struct mr_view *v, const struct mr_experiment *x)
+{
+    unsigned origins = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *device = mr_view_text(v, i, "device");
+        int emulated = mr_view_flag(v, i, "emulated");
+        int accelerator = device && !strncmp(device, "emulated:", 9);
+        if (emulated)
+            origins |= 1u << x->emulated;
+        else if (accelerator)
+            origins |= 1u << MR_ORIGIN_PREDICTED;
+        if (!emulated)
+            origins |= 1u << MR_ORIGIN_REAL;
+    }
+    return origins;
 }
 
 /* Is there a single value?  A timeline's are lo and hi. */

@@ -22,10 +22,10 @@ enum mr_origin {
 
 struct mr_experiment {
     const char *name, *title;
-    const char *figure;   /* of the studies: "Table I" */
-    const char *question; /* what it answers, in a sentence */
-    const char *study;    /* what the studies found */
-    unsigned origins;     /* bits 1 << enum mr_origin of what our figures are */
+    const char *figure;      /* of the studies: "Table I" */
+    const char *question;    /* what it answers, in a sentence */
+    const char *study;       /* what the studies found */
+    enum mr_origin emulated; /* what its figures from emulated devices are */
     void (*show)(struct mr_view *v);
 };
 
@@ -45,6 +45,10 @@ int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
 /* "hdd (emulated)" or "this disk" */
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap);
+/* The same for another field that names a storage; only the real one is called "disk". */
+const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap);
+/* Bits 1 << enum mr_origin of what the points are. */
+unsigned mr_view_origins(const struct mr_view *v, const struct mr_experiment *x);
 
 /* Write the figure and its CSV, and free the chart. */
 void mr_view_plot(struct mr_view *v, struct mr_chart *c);

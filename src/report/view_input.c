@@ -180,9 +180,6 @@ void mr_show_overlap(struct mr_view *v)
             continue;
         double prefetch = mr_view_number(v, i, "prefetch"), step = mr_view_number(v, i, "step_s");
         mr_view_storage(v, i, name, sizeof name);
-        char *space = strchr(name, ' ');
-        if (space && strcmp(name, "this disk"))
-            *space = 0;
         double threads = mr_view_number(v, i, "threads");
         if (!isfinite(prefetch) || !isfinite(threads))
             continue;

@@ -74,7 +74,7 @@ void mr_show_checkpoint(struct mr_view *v)
                                              "training stood still for checkpoints."}};
     struct mr_series *steps = mr_chart_series(&c, "training"),
                      *stall = mr_chart_series(&c, "standing still for checkpoints");
-    char text[32];
+    char text[32], fast[64] = "-", slow[64] = "-";
     mr_markup_add(v->out,
                   "<div class=\"scroll\"><table><thead><tr><th>mode</th><th>to</th><th>then "
                   "to</th><th>stall s</th><th>share %%</th><th>durable fast s</th><th>"
@@ -86,16 +86,25 @@ void mr_show_checkpoint(struct mr_view *v)
         double seconds = EVERY * mr_view_number(v, i, "step_s"); /* whatever the run's length was */
         const double columns[] = {still, 100 * share, mr_view_number(v, i, "durable_fast_s"),
                                   mr_view_number(v, i, "durable_slow_s")};
-        unsigned at = mr_chart_name(&c, "%s%s%s%s%s", mode ? mode : "", to ? " " : "", to ? to : "",
-                                    drain ? ">" : "", drain ? drain : "");
+        int emulated = mr_view_flag(v, i, "emulated");
+        snprintf(fast, sizeof fast, "-");
+        snprintf(slow, sizeof slow, "-");
+        if (to)
+            mr_storage_words(to, emulated, fast, sizeof fast);
+        if (drain)
+            mr_storage_words(drain, emulated, slow, sizeof slow);
+        unsigned at = !to ? mr_chart_name(&c, "%s", mode ? mode : "")
+                      : !drain
+                          ? mr_chart_name(&c, "%s to %s", mode ? mode : "", fast)
+                          : mr_chart_name(&c, "%s to %s, then %s", mode ? mode : "", fast, slow);
         mr_chart_put(&c, steps, at, seconds, 0, 0);
         mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, mode);
         mr_markup_add(v->out, "</td><td>");
-        mr_markup_text(v->out, to ? to : "-");
+        mr_markup_text(v->out, fast);
         mr_markup_add(v->out, "</td><td>");
-        mr_markup_text(v->out, drain ? drain : "-");
+        mr_markup_text(v->out, slow);
         for (unsigned k = 0; k < 4; k++)
             mr_markup_add(v->out, "</td><td>%s", mr_number_text(columns[k], text, sizeof text));
         mr_markup_add(v->out, "</td></tr>");
