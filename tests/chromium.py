@@ -113,8 +113,9 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
 
-    def scheme(self, name):
-        self.call("Emulation.setEmulatedMedia",
+    def scheme(self, name, medium=""):
+        """What the reader prefers, "light" or "dark"; on the screen, or in "print"."""
+        self.call("Emulation.setEmulatedMedia", media=medium,
                   features=[{"name": "prefers-color-scheme", "value": name}])
 
     def evaluate(self, expression):

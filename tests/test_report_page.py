@@ -136,6 +136,23 @@ class ReportPage(unittest.TestCase):
         self.browser.click(x, y)
         self.assertEqual(self.background(), dark)
 
+    def test_print_is_dark_on_white_whatever_the_screen_is(self):
+        colours = """["--bg", "--card", "--ink", "--soft", "--s0", "--s3", "--good"].map(
+            c => getComputedStyle(document.documentElement).getPropertyValue(c))"""
+        self.open()
+        self.browser.scheme("light", "print")
+        light = self.browser.evaluate(colours)
+        self.assertEqual(self.background(), "rgb(255, 255, 255)")
+        for preference, chosen in (("dark", None), ("light", "dark"), ("dark", "dark")):
+            self.open()
+            if chosen:
+                self.browser.evaluate(f"document.documentElement.dataset.theme = '{chosen}'")
+            self.browser.scheme(preference)
+            self.assertNotEqual(self.background(), "rgb(255, 255, 255)")
+            self.browser.scheme(preference, "print")
+            self.assertEqual(self.background(), "rgb(255, 255, 255)", (preference, chosen))
+            self.assertEqual(self.browser.evaluate(colours), light, (preference, chosen))
+
     def test_legend_switches_series(self):
         self.open()
         shown = "getComputedStyle(document.querySelector('#plot-read .series')).display"
