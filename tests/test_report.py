@@ -202,6 +202,19 @@ class OneStudy(ReportCase):
         self.assertEqual(done.json["command"], "report")
         self.assertEqual(done.json["results"], [{"page": str(self.dir / "s/report.html")}])
 
+    def test_share_of_the_baseline_is_told_for_each_storage(self):
+        results = study_fixture.study(["read"])
+        for p in results["results"][0]["points"]:
+            if p["storage"] == "lustre":
+                p["baseline_share"] = None
+        part = section(self.render(results), "read")
+        rows = re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>",
+                          part[part.index("of the baseline reached"):])
+        self.assertEqual([r[0] for r in rows], ["this disk", "hdd (emulated)", "ssd (emulated)",
+                                                "optane (emulated)", "lustre (emulated)"])
+        self.assertEqual(rows[1], ("hdd (emulated)", "uring, 8 threads", "32.3", "20"))
+        self.assertEqual(rows[4][3], "no baseline")
+
     def test_summary_is_printed(self):
         study_fixture.write(self.dir / "s", study_fixture.study())
         done = run("report", self.dir / "s")

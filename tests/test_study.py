@@ -418,6 +418,11 @@ class Trouble(StudyCase):
         for name in ("baseline", "read", "decode", "files"):
             self.assertTrue(self.result(name)["finished"], self.result(name)["missing"])
             self.assertIn("<figure", self.section(name))
+        limits = {p["storage"] for p in self.result("baseline")["points"]
+                  if p["pattern"] == "random-imagenet" and p["read_mb_per_s"] > 0}
+        self.assertEqual(limits, {"disk", "hdd", "ssd", "optane", "lustre"})
+        for point in self.result("read")["points"]:
+            self.assertGreater(point["baseline_share"], 0, point["storage"])
         self.assertGreater(self.free_mib(where), 8)
         self.assertEqual(scratch_folders(where), [])
         again = run("study", "--out", self.out, "--only", "files")  # and they stay what they are

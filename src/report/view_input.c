@@ -115,23 +115,62 @@ static const char *engine_and_threads(const struct mr_view *v, unsigned i, char 
     return buf;
 }
 
+/* The point of the same storage as point i that reaches most of its baseline; the first of them
+ * when that is not known of any. */
+static unsigned best_share(const struct mr_view *v, unsigned i)
+{
+    const char *storage = mr_view_text(v, i, "storage");
+    unsigned best = mr_view_n(v);
+    for (unsigned k = 0; storage && k < mr_view_n(v); k++) {
+        const char *other = mr_view_text(v, k, "storage");
+        double share = mr_view_number(v, k, "baseline_share");
+        if (!other || strcmp(storage, other))
+            continue;
+        if (best == mr_view_n(v) ||
+            (isfinite(share) && !(mr_view_number(v, best, "baseline_share") >= share)))
+            best = k;
+    }
+    return storage ? best : i;
+}
+
+/* One row a storage: the way that comes nearest to its limit. */
+static void show_shares(struct mr_view *v)
+{
+    char name[64], way[64], text[32];
+    mr_markup_add(v->out, "<h3>%% of the baseline reached</h3><div class=\"scroll\"><table><thead>"
+                          "<tr><th>storage</th><th>best way</th><th>MB/s</th><th>%% of its random "
+                          "baseline</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        unsigned best = best_share(v, i);
+        double share = mr_view_number(v, best, "baseline_share");
+        if (best != i)
+            continue; /* another point speaks for this storage */
+        engine_and_threads(v, i, way, sizeof way);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, mr_view_storage(v, i, name, sizeof name));
+        mr_markup_add(v->out, "</td><td>");
+        mr_markup_text(v->out, isfinite(share) ? way : "-");
+        mr_markup_add(v->out, "</td><td>%s</td><td>",
+                      isfinite(share)
+                          ? mr_number_text(mr_view_number(v, i, "mb_per_s"), text, sizeof text)
+                          : "-");
+        if (isfinite(share))
+            mr_markup_add(v->out, "%.0f</td></tr>", fmax(fmin(100 * share, 1e6), -1e6));
+        else
+            mr_markup_add(v->out, "no baseline</td></tr>");
+        if (share > 0 && !mr_view_flag(v, i, "emulated"))
+            mr_view_finding(v,
+                            "The best way here (%s) reaches %.0f%% of what the device delivers at "
+                            "random with files of these sizes.",
+                            way, 100 * share);
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+}
+
 void mr_show_read(struct mr_view *v)
 {
     rate_over_threads(v, "read", "Reading whole files");
-    double best = 0;
-    char name[64] = "";
-    for (unsigned i = 0; i < mr_view_n(v); i++) {
-        double share = mr_view_number(v, i, "baseline_share");
-        if (!mr_view_flag(v, i, "emulated") && share > best) {
-            best = share;
-            engine_and_threads(v, i, name, sizeof name);
-        }
-    }
-    if (best > 0)
-        mr_view_finding(v,
-                        "The best way here (%s) reaches %.0f%% of what the device delivers at "
-                        "random with files of these sizes.",
-                        name, 100 * best);
+    show_shares(v);
 }
 
 void mr_show_decode(struct mr_view *v)

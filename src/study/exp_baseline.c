@@ -1,5 +1,5 @@
 /* exp_baseline.c - raw limits (Table I): the real storage with every pattern, each profile in
- * order.
+ * order and at random with ImageNet's sizes, against which reading files is judged.
  *
  * What an emulated device yields was put into it; it is measured all the same, because a page that
  * shows a figure should have measured it. */
@@ -30,7 +30,7 @@ static int on_progress(void *ctx, const struct mr_baseline_progress *now)
     return mr_lab_stopped(w->lab);
 }
 
-static void take(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_baseline *b,
+static void take(struct mr_lab *lab, struct mr_lab_storage *s, const struct mr_baseline *b,
                  const struct mr_baseline_opts *o)
 {
     for (unsigned i = 0; i < b->n_results; i++) {
@@ -41,7 +41,9 @@ static void take(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
         mr_json_set(p, "calibrated",
                     s->device ? mr_json_string(mr_device_calibrated(s->device)) : mr_json_null());
         mr_lab_point(lab, p);
-        if (!s->device && r->pattern == MR_PATTERN_RANDOM_IMAGENET)
+        if (r->pattern == MR_PATTERN_RANDOM_IMAGENET)
+            s->random_mb_per_s = r->read_mb_per_s;
+        if (r->pattern == MR_PATTERN_RANDOM_IMAGENET && !s->device)
             lab->random_mb_per_s = r->read_mb_per_s;
     }
     if (b->warning[0])
@@ -62,7 +64,7 @@ static uint64_t size_that_fits(struct mr_lab *lab, const char *storage, uint64_t
     return half;
 }
 
-static int measure(struct mr_lab *lab, const struct mr_lab_storage *s)
+static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
 {
     struct watched w = {lab, s->name};
     struct mr_baseline b = {0};
@@ -75,7 +77,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s)
         .runs = lab->o->full ? 6
                 : s->device  ? 2
                              : lab->o->runs,
-        .n_patterns = s->device ? MR_PATTERN_SEQ + 1 : 0,
+        .n_patterns = s->device ? MR_PATTERN_RANDOM_IMAGENET + 1 : 0,
         .device = s->device,
         .device_name = s->name,
         .progress = on_progress,

@@ -51,8 +51,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
                         : NAN;
         mr_json_set(p, "storage", mr_json_string(s->name));
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
-        mr_json_set(p, "baseline_share",
-                    s->device ? mr_json_null() : mr_json_real(mb / lab->random_mb_per_s));
+        mr_json_set(p, "baseline_share", mr_json_real(mb / s->random_mb_per_s));
         mr_lab_check_cold(lab, result.cold);
         mr_lab_point(lab, p);
     } else {

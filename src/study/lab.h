@@ -14,6 +14,7 @@ struct mr_lab_storage {
     const char *name;         /* "disk" or a profile's */
     struct mr_device *device; /* NULL: the real one */
     int whole_grid;           /* in a quick study too */
+    double random_mb_per_s;   /* its limit with ImageNet's sizes; NaN: not known */
 };
 
 struct mr_lab {

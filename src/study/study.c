@@ -17,7 +17,7 @@
  * all there should be room for a seventh more within ten minutes.  Full: the studies' sizes at the
  * profiles' rates, six runs. */
 static const struct mr_experiment_row rows[] = {
-    {"baseline", 50, 1100, 0, mr_exp_baseline},
+    {"baseline", 64, 1200, 0, mr_exp_baseline},
     {"read", 62, 60, 0.29, mr_exp_read},
     {"decode", 82, 60, 0.37, mr_exp_decode},
     {"overlap", 122, 9400, 0, mr_exp_overlap},
@@ -117,11 +117,28 @@ static int run_one(struct mr_lab *lab, const struct mr_experiment_row *row)
     return 0;
 }
 
+/* What an earlier study found a storage to deliver at random; NaN when there is none. */
+static double earlier_random_rate(const struct mr_study_opts *o, const char *storage)
+{
+    const struct mr_json *points = mr_json_at(earlier(o, "baseline"), "points");
+    for (size_t i = 0; points && i < mr_json_len(points); i++) {
+        const struct mr_json *p = mr_json_item(points, i);
+        const char *pattern = mr_json_text(mr_json_at(p, "pattern"));
+        const char *name = mr_json_text(mr_json_at(p, "storage"));
+        if (pattern && !strcmp(pattern, "random-imagenet") && name && !strcmp(name, storage))
+            return mr_json_number(mr_json_at(p, "read_mb_per_s"));
+    }
+    return NAN;
+}
+
 static void open_storages(struct mr_lab *lab)
 {
     static const char *const names[MR_LAB_STORAGES] = {"disk", "hdd", "ssd", "optane", "lustre"};
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++) {
-        lab->storage[i] = (struct mr_lab_storage){.name = names[i], .whole_grid = i < 2};
+        lab->storage[i] =
+            (struct mr_lab_storage){.name = names[i],
+                                    .whole_grid = i < 2,
+                                    .random_mb_per_s = earlier_random_rate(lab->o, names[i])};
         if (i)
             mr_device_open(names[i], &lab->storage[i].device, NULL);
     }
@@ -141,25 +158,12 @@ static double mean_file_bytes(struct mr_dataset *data)
     return seen ? (double)bytes / (double)seen : NAN;
 }
 
-/* What an earlier study found the real storage to deliver at random; NaN when there is none. */
-static double earlier_random_rate(const struct mr_study_opts *o)
-{
-    const struct mr_json *points = mr_json_at(earlier(o, "baseline"), "points");
-    for (size_t i = 0; points && i < mr_json_len(points); i++) {
-        const struct mr_json *p = mr_json_item(points, i);
-        const char *pattern = mr_json_text(mr_json_at(p, "pattern"));
-        if (pattern && !strcmp(pattern, "random-imagenet") &&
-            !mr_json_is_true(mr_json_at(p, "emulated")))
-            return mr_json_number(mr_json_at(p, "read_mb_per_s"));
-    }
-    return NAN;
-}
-
 int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
 {
-    struct mr_lab lab = {.o = o, .random_mb_per_s = earlier_random_rate(o)};
+    struct mr_lab lab = {.o = o};
     int r = 0;
     open_storages(&lab);
+    lab.random_mb_per_s = lab.storage[0].random_mb_per_s;
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++)
         if (i && !lab.storage[i].device)
             r = mr_fail(err, -ENOMEM, "no memory for an emulated device");
