@@ -202,6 +202,32 @@ class OneStudy(ReportCase):
         self.assertEqual(done.json["command"], "report")
         self.assertEqual(done.json["results"], [{"page": str(self.dir / "s/report.html")}])
 
+    def method(self, text, name):
+        return re.search(r"How it was measured</summary>(.*?)</details>", section(text, name), re.S)[1]
+
+    def test_cache_proof_and_spread_are_told(self):
+        results = study_fixture.study()
+        text = self.render(results)
+        said = self.method(text, "read")
+        self.assertIn("8 points read cold, and proven so", said)
+        self.assertIn("32 points on emulated devices", said)
+        self.assertIn("40 points of 3 runs each", said)
+        self.assertIn("at most 5.0% of", said)
+        self.assertIn("one run: no spread is known", self.method(text, "overlap"))
+        self.assertIn("files read, cold</span>", text)
+        self.assertIn("one run", section(text, "baseline"))
+        self.assertIn("3, ±2.0%", section(text, "baseline"))
+        self.assertIn('class="err"', section(text, "baseline"))
+        for e in results["results"]:
+            for p in e["points"]:
+                if p.get("cold"):
+                    p["cold"] = "unproven"
+        text = self.render(results)
+        self.assertIn("8 points read after eviction, but", self.method(text, "read"))
+        self.assertNotIn("proven so", self.method(text, "read"))
+        self.assertIn("files read, cold unproven</span>", text)
+        self.assertIn("files read, cold unproven", run("report", self.dir / "s").out)
+
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
         for p in results["results"][0]["points"]:

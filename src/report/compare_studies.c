@@ -48,11 +48,10 @@ static void key_of(const struct mr_view *v, unsigned i, const struct measure *m,
     }
 }
 
-static double spread_of(const struct mr_view *v, unsigned i, double value)
+static double spread_of(const struct mr_view *v, unsigned i)
 {
-    double lo, hi;
-    mr_view_spread(v, i, "runs", &lo, &hi);
-    return value > 0 && hi > lo ? (hi - lo) / value : 0;
+    double spread = mr_view_run_spread(v, i);
+    return isfinite(spread) ? spread : 0;
 }
 
 static void row(const struct measure *m, const char *key, double a, double b, double noise,
@@ -100,7 +99,7 @@ static void compare(const struct measure *m, const struct mr_json *a, const stru
             key_of(&vb, k, m, other, sizeof other);
             if (strcmp(key, other) || !(x > 0) || !isfinite(y / x))
                 continue;
-            row(m, key, x, y, fmax(spread_of(&va, i, x), spread_of(&vb, k, y)), &table);
+            row(m, key, x, y, fmax(spread_of(&va, i), spread_of(&vb, k)), &table);
             unsigned at = mr_chart_name(&c, "%s", key);
             mr_chart_put(&c, sa, at, x, 0, 0);
             mr_chart_put(&c, sb, at, y, 0, 0);

@@ -72,6 +72,21 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
         *lo = *hi = 0;
 }
 
+unsigned mr_view_n_runs(const struct mr_view *v, unsigned i)
+{
+    const struct mr_json *runs = mr_view_at(v, i, "runs");
+    return mr_json_is_array(runs) ? (unsigned)mr_json_len(runs) : 0;
+}
+
+double mr_view_run_spread(const struct mr_view *v, unsigned i)
+{
+    double lo, hi;
+    if (mr_view_n_runs(v, i) < 2)
+        return NAN;
+    mr_view_spread(v, i, "runs", &lo, &hi);
+    return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
+}
+
 const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap)
 {
     if (!storage || !strcmp(storage, "disk"))

@@ -43,6 +43,10 @@ const char *mr_view_text(const struct mr_view *v, unsigned i, const char *field)
 int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
 /* Smallest and largest of an array of numbers; both 0 for fewer than two. */
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
+/* How many runs a point is of, 0 when it does not say; (largest - smallest) / middle of them, NaN
+ * for fewer than two. */
+unsigned mr_view_n_runs(const struct mr_view *v, unsigned i);
+double mr_view_run_spread(const struct mr_view *v, unsigned i);
 /* "hdd (emulated)" or "this disk" */
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap);
 /* The same for another field that names a storage; only the real one is called "disk". */

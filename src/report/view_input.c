@@ -21,7 +21,7 @@ void mr_show_baseline(struct mr_view *v)
     struct mr_series *reads = mr_chart_series(&c, "read"), *writes = mr_chart_series(&c, "write");
     mr_markup_add(v->out, "<div class=\"scroll\"><table><thead><tr><th>storage</th><th>pattern</th>"
                           "<th>read MB/s</th><th>write MB/s</th><th>operations/s</th><th>latency "
-                          "us p50</th><th>p99</th></tr></thead><tbody>");
+                          "us p50</th><th>p99</th><th>runs</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         static const char *const columns[] = {"read_mb_per_s", "write_mb_per_s", "iops",
                                               "latency_us.p50", "latency_us.p99"};
@@ -34,15 +34,22 @@ void mr_show_baseline(struct mr_view *v)
         for (unsigned k = 0; k < 5; k++)
             mr_markup_add(v->out, "</td><td>%s",
                           mr_number_text(mr_view_number(v, i, columns[k]), text, sizeof text));
-        mr_markup_add(v->out, "</td></tr>");
+        if (mr_view_n_runs(v, i) > 1)
+            mr_markup_add(v->out, "</td><td>%u, ±%.1f%%</td></tr>", mr_view_n_runs(v, i),
+                          50 * fmin(mr_view_run_spread(v, i), 1e4));
+        else
+            mr_markup_add(v->out, "</td><td>one run</td></tr>");
         double read = mr_view_number(v, i, "read_mb_per_s");
         if (pattern && !mr_view_flag(v, i, "emulated") && isfinite(read))
             mr_view_finding(v, "This disk, %s: %s MB/s.", pattern,
                             mr_number_text(read, text, sizeof text));
         if (pattern && !strcmp(pattern, "seq")) {
             unsigned at = mr_chart_name(&c, "%s", name);
-            mr_chart_put(&c, reads, at, read, 0, 0);
-            mr_chart_put(&c, writes, at, mr_view_number(v, i, "write_mb_per_s"), 0, 0);
+            double lo, hi;
+            mr_view_spread(v, i, "runs", &lo, &hi);
+            mr_chart_put(&c, reads, at, read, lo, hi);
+            mr_view_spread(v, i, "write_runs", &lo, &hi);
+            mr_chart_put(&c, writes, at, mr_view_number(v, i, "write_mb_per_s"), lo, hi);
         }
     }
     mr_markup_add(v->out, "</tbody></table></div>");

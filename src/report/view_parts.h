@@ -14,5 +14,7 @@ void mr_show_activity(struct mr_view *v);
 void mr_show_checkpoint(struct mr_view *v);
 void mr_show_phases(struct mr_view *v);
 void mr_show_files(struct mr_view *v);
+/* Cache proof and spread, whatever the points are. */
+void mr_show_method(struct mr_view *v);
 
 #endif

@@ -1,0 +1,88 @@
+/* view_method.c - how an experiment's figures came about, from its points: what was cold and
+ * whether that is proven, how often it was measured, and how far the runs lie apart. */
+#include "view_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static void plural(struct mr_markup *out, unsigned n, const char *what)
+{
+    mr_markup_add(out, "%u %s%s", n, what, n == 1 ? "" : "s");
+}
+
+/* Points whose `cold` is one of these words. */
+static unsigned n_cold(const struct mr_view *v, const char *a, const char *b)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *cold = mr_view_text(v, i, "cold");
+        n += cold && (!strcmp(cold, a) || !strcmp(cold, b));
+    }
+    return n;
+}
+
+static void tell_cold(const struct mr_view *v, struct mr_markup *out)
+{
+    unsigned proven = n_cold(v, "data", "data+metadata"), doubtful = n_cold(v, "unproven", "");
+    unsigned emulated = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++)
+        emulated += mr_view_flag(v, i, "emulated") && mr_view_text(v, i, "storage");
+    if (proven) {
+        mr_markup_add(out, "<p>Cache: ");
+        plural(out, proven, "point");
+        mr_markup_add(out, " read cold, and proven so: after eviction the kernel counted no cached "
+                           "byte of the files before each run.</p>");
+    }
+    if (doubtful) {
+        mr_markup_add(out, "<p>Cache: ");
+        plural(out, doubtful, "point");
+        mr_markup_add(out, " read after eviction, but that nothing was cached is unproven.</p>");
+    }
+    if (emulated) {
+        mr_markup_add(out, "<p>Cache: ");
+        plural(out, emulated, "point");
+        mr_markup_add(out, " on emulated devices, which charge every byte, cached or not.</p>");
+    }
+}
+
+static void tell_spread(const struct mr_view *v, struct mr_markup *out)
+{
+    double largest = 0;
+    unsigned several = 0, once = 0, fewest = 0, most = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        unsigned n = mr_view_n_runs(v, i);
+        double spread = mr_view_run_spread(v, i);
+        once += n < 2;
+        if (n < 2)
+            continue;
+        fewest = several && fewest < n ? fewest : n;
+        most = most > n ? most : n;
+        several++;
+        largest = isfinite(spread) ? fmax(largest, fmin(spread, 1e4)) : largest;
+    }
+    if (several) {
+        mr_markup_add(out, "<p>Spread: ");
+        plural(out, several, "point");
+        if (fewest == most)
+            mr_markup_add(out, " of %u runs each", most);
+        else
+            mr_markup_add(out, " of %u to %u runs", fewest, most);
+        mr_markup_add(out,
+                      "; between the slowest and the fastest run of a point lie at most %.1f%% of "
+                      "their middle.</p>",
+                      100 * largest);
+    }
+    if (once) {
+        mr_markup_add(out, "<p>Spread: ");
+        plural(out, once, "point");
+        mr_markup_add(out, " of one run: no spread is known.</p>");
+    }
+}
+
+void mr_show_method(struct mr_view *v)
+{
+    if (mr_view_n(v)) {
+        tell_cold(v, v->out);
+        tell_spread(v, v->out);
+    }
+}
