@@ -51,7 +51,8 @@ static int compare(const struct options *o, const char *dir_a, const char *dir_b
     struct mr_error err = {0};
     int r = 1;
     if (a && b) {
-        r = mr_report_compare(a, dir_a, b, dir_b, &page, &err);
+        struct mr_report_opts opts = {.on_csv = study_write_csv, .ctx = (void *)dir_b};
+        r = mr_report_compare(a, dir_a, b, dir_b, &opts, &page, &err);
         if (!r) {
             r = study_write(dir_b, "compare.html", page.data, page.len);
             if (r)

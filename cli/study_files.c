@@ -105,18 +105,18 @@ int study_write(const char *dir, const char *name, const char *text, size_t len)
     return r;
 }
 
-static int write_csv(void *ctx, const char *id, const char *text, size_t len)
+int study_write_csv(void *dir, const char *id, const char *text, size_t len)
 {
     char name[64];
     snprintf(name, sizeof name, "%s.csv", id);
-    return study_write(ctx, name, text, len);
+    return study_write(dir, name, text, len);
 }
 
 int study_render(const char *dir, const struct mr_json *results)
 {
     struct mr_markup page = {0};
     struct mr_error err = {0};
-    struct mr_report_opts o = {.on_csv = write_csv, .ctx = (void *)dir};
+    struct mr_report_opts o = {.on_csv = study_write_csv, .ctx = (void *)dir};
     int r = mr_report_render(results, &o, &page, &err);
     if (!r) {
         r = study_write(dir, "report.html", page.data, page.len);

@@ -385,7 +385,7 @@ static void every_allocation_of_a_page_may_fail_once(void **state)
             r = mr_report_summary(root, &summary, &err);
         if (!r) {
             mr_markup_fini(&page);
-            r = mr_report_compare(root, "a", root, "b", &page, &err);
+            r = mr_report_compare(root, "a", root, "b", NULL, &page, &err);
         }
         hit = faults_end();
         if (r && r != -ENOMEM)

@@ -270,6 +270,47 @@ class TwoStudies(ReportCase):
         self.assertRegex(section(text, "batch"), r'class="better">-33\.3% ▼')
         self.assertNotRegex(section(text, "overlap"), "better|worse")
 
+    def test_everything_is_compared(self):
+        text = self.compare()
+        self.assertIn("delivers 1210 images/s", section(text, "verdict"))
+        self.assertIn("delivers 1815 images/s", section(text, "verdict"))
+        self.assertIn("fetch, s a step", section(text, "verdict"))
+        self.assertIn("hdd (emulated), global", section(text, "phases"))
+        self.assertIn("prefetch 1, this disk", section(text, "activity"))
+        self.assertIn("checkpoints to a burst buffer", section(text, "activity-written"))
+        machine = section(text, "machine")
+        self.assertIn("<td>cpu</td><td>made up</td><td>made up</td>", machine)
+        self.assertIn('<td>memory.bytes</td><td class="differs">8000000000</td>'
+                      '<td class="differs">12000000000</td>', machine)
+
+    def test_each_plot_has_its_csv(self):
+        (self.b / "read.csv").write_text("mine")
+        for figure in figures(self.compare()):
+            name = self.check_figure(figure)
+            self.assertTrue(name.startswith("compare-"))
+            with open(self.b / f"{name}.csv") as f:
+                rows = list(csv.reader(f))
+            self.assertGreater(len(rows), 1, name)
+        self.assertEqual((self.b / "read.csv").read_text(), "mine")
+
+    def test_points_of_one_study_are_listed(self):
+        results = study_fixture.study(speed=1.5)
+        for e in results["results"]:
+            if e["experiment"] == "read":
+                e["points"] = [p for p in e["points"] if p["storage"] != "lustre"]
+                e["points"].append({**e["points"][0], "threads": 16})
+        results["environment"] = {"cpu": "another", "gpu": {"n": 2}}
+        study_fixture.write(self.b, results)
+        text = self.compare()
+        self.check_page(text)
+        said = re.findall(r'<p class="only">(.*?)</p>', section(text, "read"))
+        self.assertEqual(len(said), 2)
+        self.assertIn(f"Only in {self.a}: lustre (emulated), threads, threads 1; ", said[0])
+        self.assertEqual(said[1], f"Only in {self.b}: this disk, threads, threads 16.")
+        self.assertEqual(re.findall(r'<p class="only">', section(text, "decode")), [])
+        self.assertIn('<td>gpu.n</td><td class="differs">-</td><td class="differs">2</td>',
+                      section(text, "machine"))
+
     def test_emulated_storages_are_called_so(self):
         text = self.compare()
         self.assertIn("hdd (emulated), seq", section(text, "baseline"))
@@ -277,7 +318,7 @@ class TwoStudies(ReportCase):
 
     def test_a_study_beside_itself_has_no_differences(self):
         study_fixture.write(self.b, study_fixture.study())
-        self.assertNotRegex(self.compare(), 'class="(better|worse)"')
+        self.assertNotRegex(self.compare(), 'class="(better|worse|differs)"')
 
     def test_what_only_one_has_is_missing(self):
         study_fixture.write(self.b, study_fixture.study(["baseline"]))

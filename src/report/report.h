@@ -19,9 +19,11 @@ struct mr_report_opts {
 /* 0; -EBADMSG with words when the JSON is no study's; -ENOMEM. */
 int mr_report_render(const struct mr_json *results, const struct mr_report_opts *o,
                      struct mr_markup *page, struct mr_error *err);
-/* Two studies side by side; differences beyond their spread are marked. */
+/* Two studies side by side; differences beyond their spread are marked.  Ids of plots begin with
+ * "compare-". */
 int mr_report_compare(const struct mr_json *a, const char *name_a, const struct mr_json *b,
-                      const char *name_b, struct mr_markup *page, struct mr_error *err);
+                      const char *name_b, const struct mr_report_opts *o, struct mr_markup *page,
+                      struct mr_error *err);
 /* The verdict and the main figures as plain text, a few lines. */
 int mr_report_summary(const struct mr_json *results, struct mr_markup *text, struct mr_error *err);
 
