@@ -86,6 +86,7 @@ def activity(_speed):
 def checkpoint(_speed):
     rows = [("none", None, None, 0.0, None, None), ("sync", "hdd", None, 5.4, 5.4, None),
             ("sync", "ssd", None, 3.7, 3.7, None), ("sync", "optane", None, 1.4, 1.4, None),
+            ("sync", "lustre", None, 0.7, 0.7, None),
             ("burst", "optane", "hdd", 1.41, 1.4, 6.5), ("lazy", "optane", "hdd", 0.005, 1.6, 6.9),
             ("sync", "disk", None, 0.6, 0.6, None), ("lazy", "disk", None, 0.004, 0.7, None)]
     return [{"mode": mode, "storage": storage, "drain": drain, "steps": 20, "step_s": 1.5,
@@ -101,11 +102,12 @@ def phases(_speed):
         spans = [[name, i + at, i + at + long] for i in range(10)
                  for name, at, long in (("Read", 0.02, 3 * share), ("Load", 0.03, 4 * share),
                                         ("Train", 0.1, 0.9))]
+        spans.append(["Checkpoint", 5.0, 5.1])
         points.append({**on("hdd"), "shuffle": shuffle, "read_share_of_train": share,
                        "phases": [{"name": name, "union_s": union, "sum_s": 2 * union,
                                    "bytes": 100000000, "mb_per_s": 30.0, "hidden_share": 0.95}
                                   for name, union in (("Read", 30 * share), ("Load", 32 * share),
-                                                      ("Train", 9.0))],
+                                                      ("Train", 9.0), ("Checkpoint", 0.1))],
                        "spans": spans})
     return points
 

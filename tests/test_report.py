@@ -105,7 +105,8 @@ class OneStudy(ReportCase):
         text = self.render(study_fixture.study())
         for figure in figures(text):
             name = self.check_figure(figure)
-            rows = list(csv.reader((self.dir / "s" / f"{name}.csv").open()))
+            with open(self.dir / "s" / f"{name}.csv") as f:
+                rows = list(csv.reader(f))
             self.assertEqual(rows[0][0], "series")
             self.assertGreater(len(rows), 1, name)
             self.assertEqual({len(r) for r in rows}, {5}, name)
@@ -227,6 +228,14 @@ class OneStudy(ReportCase):
         self.assertNotIn("proven so", self.method(text, "read"))
         self.assertIn("files read, cold unproven</span>", text)
         self.assertIn("files read, cold unproven", run("report", self.dir / "s").out)
+
+    def test_waiting_is_a_part_of_decoding(self):
+        self.render(study_fixture.study(["decode"]))
+        with open(self.dir / "s/decode-cpu.csv") as f:
+            waits = [r for r in csv.reader(f) if r[0] == "waiting for storage or a core"]
+        self.assertEqual(len(waits), 8)
+        # 8 workers at 1,200 images/s hold an image for 6.67 ms, and 1.75 of these are CPU time
+        self.assertTrue(any(abs(float(r[2]) - (8000 / 1200 - 1.75)) < 0.01 for r in waits), waits)
 
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])

@@ -184,15 +184,18 @@ void mr_show_decode(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "decode-cpu",
-                                  .title = "Where the CPU time of an image goes",
+                                  .title = "Where the workers' time for an image goes",
                                   .x_label = "engine and threads, on this disk",
-                                  .y_label = "ms of CPU an image",
-                                  .summary = "Stacked bars: decoding, resizing and all the rest."}};
-    char name[64];
+                                  .y_label = "ms of a worker an image",
+                                  .summary = "Stacked bars: CPU time for decoding, resizing and "
+                                             "all the rest, and waiting."}};
+    char name[64], waits[64] = "";
+    double largest = 0;
     rate_over_threads(v, "decode", "Reading, decoding and resizing");
     struct mr_series *decode = mr_chart_series(&c, "decode"),
                      *resize = mr_chart_series(&c, "resize"),
-                     *rest = mr_chart_series(&c, "everything else");
+                     *rest = mr_chart_series(&c, "other CPU time"),
+                     *wait = mr_chart_series(&c, "waiting for storage or a core");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         if (mr_view_flag(v, i, "emulated"))
             continue;
@@ -202,9 +205,19 @@ void mr_show_decode(struct mr_view *v)
         unsigned at = mr_chart_name(&c, "%s", engine_and_threads(v, i, name, sizeof name));
         mr_chart_put(&c, decode, at, d, 0, 0);
         mr_chart_put(&c, resize, at, r, 0, 0);
+        double held = 1e3 * mr_view_number(v, i, "threads") / mr_view_number(v, i, "images_per_s");
         mr_chart_put(&c, rest, at, fmax(all - d - r, 0), 0, 0);
+        if (isfinite(held - all))
+            mr_chart_put(&c, wait, at, fmax(held - all, 0), 0, 0);
+        if (held > 0 && isfinite(all) && held - all > largest * held) {
+            largest = (held - all) / held;
+            snprintf(waits, sizeof waits, "%s", name);
+        }
     }
     mr_view_plot(v, &c);
+    if (largest > 0)
+        mr_view_finding(v, "Workers wait most with %s: %.0f%% of their time.", waits,
+                        100 * largest);
 }
 
 void mr_show_overlap(struct mr_view *v)

@@ -24,6 +24,7 @@ static const struct way ways[] = {
     {"sync", MR_CHECKPOINT_SYNC, "hdd", NULL},
     {"sync", MR_CHECKPOINT_SYNC, "ssd", NULL},
     {"sync", MR_CHECKPOINT_SYNC, "optane", NULL},
+    {"sync", MR_CHECKPOINT_SYNC, "lustre", NULL},
     {"burst", MR_CHECKPOINT_BURST, "optane", "hdd"},
     {"lazy", MR_CHECKPOINT_LAZY, "optane", "hdd"},
     {"sync", MR_CHECKPOINT_SYNC, "disk", NULL},

@@ -1,5 +1,6 @@
 /* exp_phases.c - phases as merged intervals (NERSC's Figure 1), from a trace of a short run on the
- * emulated hard disk, with and without global shuffling. */
+ * emulated hard disk, with and without global shuffling.  In the middle of it a checkpoint is
+ * written to the emulated Optane, so that all components of a run are there. */
 #include "lab.h"
 
 #include "errtext.h"
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define STEP_S    0.5
+#define OPTANE    3   /* among the lab's storages */
 #define MAX_SPANS 400 /* of a phase, in the page */
 
 static const char *const shown[] = {"Read", "Load", "Wait", "Train", "Checkpoint"};
@@ -87,21 +89,33 @@ static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle)
 
 static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffle, const char *name)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX + 32], saved[PATH_MAX + 32];
     struct mr_train_opts t;
     struct mr_train_result result;
+    struct mr_error full = {0};
+    struct mr_checkpoint_opts how = {.mode = MR_CHECKPOINT_SYNC,
+                                     .keep = 1,
+                                     .dir = saved,
+                                     .storage = lab->storage[OPTANE].device};
     snprintf(path, sizeof path, "%s/%s.json", dir, name);
+    snprintf(saved, sizeof saved, "%s/checkpoints-%s", dir, name);
     mr_lab_say(lab, "shuffle %s", name);
     mr_lab_training(lab, STEP_S, &lab->storage[1], &t);
     t.pipe.shuffle = shuffle;
     t.pipe.threads = 4;
     t.steps = lab->o->full ? 60 : 8;
+    t.checkpoint_every = lab->o->full ? 20 : 5;
+    if (!mr_lab_checkpoint_room(lab, &full))
+        t.checkpoint = &how;
+    else
+        mr_lab_warn(lab, "Without a checkpoint: %s.", full.text);
     int r = mr_trace_start(&(struct mr_trace_opts){.path = path}, lab->err);
     if (r)
         return r;
     r = mr_train_run(&t, &result, lab->err);
     int stopped = mr_trace_stop(NULL, lab->err);
     mr_train_result_fini(&result);
+    mr_lab_remove_dir(saved);
     r = r ? r : stopped;
     return r ? r : read_trace(lab, path, name);
 }
@@ -110,7 +124,8 @@ int mr_exp_phases(struct mr_lab *lab)
 {
     char dir[PATH_MAX];
     mr_lab_command(lab,
-                   "millrace train --data %s --storage hdd --device emulated:%g --trace run.json",
+                   "millrace train --data %s --storage hdd --device emulated:%g --checkpoint DIR "
+                   "--checkpoint-storage optane --every 5 --trace run.json",
                    lab->o->data_path, STEP_S);
     mr_lab_command(lab, "millrace inspect run.json");
     int r = mr_lab_make_dir(lab, "trace", dir, sizeof dir);

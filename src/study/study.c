@@ -17,14 +17,14 @@
  * all there should be room for a seventh more within ten minutes.  Full: the studies' sizes at the
  * profiles' rates, six runs. */
 static const struct mr_experiment_row rows[] = {
-    {"baseline", 64, 1200, 0, mr_exp_baseline},
+    {"baseline", 60, 1150, 0, mr_exp_baseline},
     {"read", 62, 60, 0.29, mr_exp_read},
     {"decode", 82, 60, 0.37, mr_exp_decode},
     {"overlap", 122, 9400, 0, mr_exp_overlap},
     {"batch", 25, 150, 0, mr_exp_batch},
     {"activity", 36, 260, 0, mr_exp_activity},
-    {"checkpoint", 74, 1400, 0, mr_exp_checkpoint},
-    {"phases", 10, 75, 0, mr_exp_phases},
+    {"checkpoint", 82, 1600, 0, mr_exp_checkpoint},
+    {"phases", 16, 85, 0, mr_exp_phases},
     {"files", 4, 2, 0.001, mr_exp_files},
     {"verdict", 29, 600, 0.003, mr_exp_verdict},
 };
