@@ -75,11 +75,11 @@ def run(*args, stranger=False, prefix=(), **more):
     more.setdefault("stdin", subprocess.DEVNULL)
     more.setdefault("stdout", subprocess.PIPE)
     more.setdefault("stderr", subprocess.PIPE)
+    more.setdefault("timeout", TIMEOUT_S)
     if stranger:
         more.update(user=STRANGER, group=STRANGER, extra_groups=[])
     program = program_for_strangers() if stranger else MILLRACE
-    done = subprocess.run([*prefix, program, *map(as_path, args)], timeout=TIMEOUT_S, check=False,
-                          **more)
+    done = subprocess.run([*prefix, program, *map(as_path, args)], check=False, **more)
     return Run(done.returncode, text(done.stdout), text(done.stderr))
 
 

@@ -49,6 +49,38 @@ def middle_of(selector):
 
 
 @unittest.skipUnless(chromium.program(), "chromium is not installed")
+class PageOfAStudy(unittest.TestCase):
+    """Not made up: measured just before."""
+
+    def test_what_a_study_writes_can_be_read(self):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        done = run("generate", "--count", 64, "--classes", 4, "--out", folder / "set")
+        self.assertEqual(done.status, 0, done)
+        for out in ("a", "b"):
+            done = run("study", "--data", folder / "set", "--out", folder / out, "--runs", 2,
+                       "--only", "read,files" if out == "a" else "files")
+            self.assertEqual(done.status, 0, done)
+        self.assertEqual(run("report", folder / "a", folder / "b").status, 0)
+        browser = chromium.Browser()
+        self.addCleanup(browser.close)
+        for page, wanted in ((folder / "a/report.html", {"plot-read", "plot-files"}),
+                             (folder / "b/compare.html", set())):
+            for width in WIDTHS:
+                browser.open(page, width)
+                self.assertEqual(browser.complaints(), [])
+                self.assertEqual([u for u in browser.requests() if not u.startswith("data:")],
+                                 [f"file://{page}"])
+                plots = {p["id"]: p for p in browser.evaluate(PLOTS)}
+                self.assertEqual(set(plots), wanted)
+                for p in plots.values():
+                    self.assertGreater(p["marks"], 0, p)
+                    self.assertTrue(p["labels"] and all(p["labels"]), p)
+                    self.assertEqual((p["empty"], p["overlapping"], p["outside"]), (0, [], []), p)
+                    self.assertEqual(p["keys"], p["series"], p)
+
+
+@unittest.skipUnless(chromium.program(), "chromium is not installed")
 class ReportPage(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

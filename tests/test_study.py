@@ -13,12 +13,14 @@ import tempfile
 import time
 import unittest
 
+import seccomp_filter
 import study_fixture
 import system_kit
 from system_kit import MILLRACE, TempDirCase, is_root, run
 
 EXPERIMENTS = ["baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint", "phases",
                "files", "verdict"]
+LONG_S = 4 * system_kit.TIMEOUT_S  # several experiments, on a machine with other work to do
 _photos = None
 
 
@@ -119,7 +121,7 @@ class Results(StudyCase):
         fs = os.statvfs(_photos)
         if fs.f_bavail * fs.f_frsize < 3 << 30:
             self.skipTest("no room for a checkpoint")
-        self.study("--only", "phases")
+        self.study("--only", "phases", timeout=LONG_S)
         points = self.result("phases")["points"]
         self.assertEqual([p["shuffle"] for p in points], ["global", "none"])
         for point in points:
@@ -132,9 +134,10 @@ class Results(StudyCase):
         self.assertEqual(self.section("phases").count("<figure"), 2)
 
     def test_three_images_are_enough(self):
-        self.study("--only", "files,read", data=self.three("few"))
-        self.assertTrue(self.result("files")["finished"])
-        self.assertTrue(self.result("read")["finished"])
+        self.study("--only", "files,read,decode,verdict", "--runs", 1, data=self.three("few"),
+                   timeout=LONG_S)
+        for name in ("files", "read", "decode", "verdict"):
+            self.assertTrue(self.result(name)["finished"], self.result(name)["missing"])
         storages = {p["storage"] for p in self.result("read")["points"]}
         self.assertEqual(storages, {"disk", "hdd", "ssd", "optane", "lustre"})
 
@@ -378,6 +381,28 @@ class Trouble(StudyCase):
         self.assertIn("io_uring", result["warnings"][0])
         self.assertIn("io_uring", self.section("read"))
 
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(seccomp_filter.is_known(), "filters of another architecture")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_where_a_filter_refuses_io_uring(self):
+        where = self.small_disk(32)  # where raw limits are measured quickly
+        shutil.copytree(self.three("few"), where / "few")
+        refused = seccomp_filter.refuse(*seccomp_filter.IO_URING)
+        done = self.study("--only", "baseline,read,decode", "--runs", 1, data=where / "few",
+                          preexec_fn=refused, timeout=LONG_S)
+        self.assertIn("Report: ", done.out)
+        for name in ("read", "decode"):
+            result = self.result(name)
+            self.assertTrue(result["finished"], result["missing"])
+            self.assertEqual({p["engine"] for p in result["points"]}, {"threads"})
+            self.assertTrue(any("io_uring" in w for w in result["warnings"]), result["warnings"])
+            self.assertIn("io_uring", self.section(name))
+        result = self.result("baseline")
+        self.assertTrue(result["finished"], result["missing"])
+        self.assertNotIn("uring", {p["engine"] for p in result["points"]})
+        self.assertIn("threads", {p["engine"] for p in result["points"]})
+        self.assertEqual(scratch_folders(where), [])
+
     @unittest.skipUnless(is_root(), "needs root to mount")
     def test_no_room_for_checkpoints(self):
         small = self.dir / "small"
@@ -409,7 +434,7 @@ class Trouble(StudyCase):
     def test_a_disk_with_little_room_gets_fewer_photos(self):
         where = self.small_disk(32)
         done = run("study", "--out", self.out, "--runs", 1, "--only",
-                   "baseline,read,decode,checkpoint,files")
+                   "baseline,read,decode,checkpoint,files", timeout=LONG_S)
         self.assert_status(done, 0)
         said = re.search(r"([0-9]+) photos instead of 2048: .* has no room for more", done.err)
         n = int(said.group(1))
@@ -427,6 +452,10 @@ class Trouble(StudyCase):
         self.assertEqual(limits, {"disk", "hdd", "ssd", "optane", "lustre"})
         for point in self.result("read")["points"]:
             self.assertGreater(point["baseline_share"], 0, point["storage"])
+        for name in ("read", "files"):  # the loop device has a cache, which is not ours to see
+            said = [w for w in self.result(name)["warnings"] if "unproven" in w]
+            self.assertRegex(said[0], "a loop device.* may have a cache of its own")
+            self.assertNotIn("root", said[0])
         self.assertGreater(self.free_mib(where), 8)
         self.assertEqual(scratch_folders(where), [])
         again = run("study", "--out", self.out, "--only", "files")  # and they stay what they are

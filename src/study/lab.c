@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,12 +124,27 @@ void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_stor
         out->pipe.batch = (unsigned)n;
 }
 
+/* Is it told to us what is cached?  The first file that can be looked at knows. */
+static int may_see_the_cache(const struct mr_lab *lab)
+{
+    struct mr_cache_state st;
+    char path[PATH_MAX];
+    for (uint64_t i = 0; i < mr_dataset_size(lab->o->data) && i < 64; i++)
+        if (mr_dataset_path(lab->o->data, i, path, sizeof path) > 0 && !mr_cache_query(path, &st))
+            return st.cached_bytes >= 0;
+    return 1;
+}
+
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
 {
     if (cold && !strcmp(cold, "unproven"))
-        mr_lab_warn(lab, "That the files were not in the page cache when they were read cold is "
-                         "unproven: only the files' owner or root may see that. Such figures may "
-                         "be the cache's, not the storage's.");
+        mr_lab_warn(lab,
+                    "That the files were not in a cache when they were read cold is unproven: %s. "
+                    "Such figures may be the cache's, not the storage's.",
+                    may_see_the_cache(lab)
+                        ? "what lies below their file system (a loop device, another file system, "
+                          "a server) may have a cache of its own, or a file could not be evicted"
+                        : "only the files' owner or root may see that");
 }
 
 uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
