@@ -1,11 +1,12 @@
 /* compare_exact.c - how far pixels are from those of a full decode to RGB before the resize.
  *
- *     compare_exact DIR...
+ *     compare_exact [--area SIDE] DIR...
  *
- * Every JPEG below the folders is decoded twice to 224 x 224 floats: as usual, with each plane
- * resized at its own size and colour converted last, and with `exact`, the textbook's way.  One
- * line for every chroma sampling: the mean and the largest absolute difference, in units of 1/255.
- * Not a timing.  make_variants makes folders of one sampling each. */
+ * Every JPEG below the folders is decoded twice to 224 x 224 floats, or with `area` to SIDE x SIDE:
+ * as usual, with each plane resized at its own size and colour converted last, and with `exact`,
+ * the textbook's way.  One line for every chroma sampling and one for all: the mean absolute
+ * difference, that of the worst image and the largest of a value, in units of 1/255.  Not a timing.
+ * make_variants makes folders of one sampling each. */
 #include <millrace/dataset.h>
 #include <millrace/image.h>
 #include <millrace/store.h>
@@ -22,7 +23,8 @@
 struct kind {
     char name[16];
     unsigned n_files;
-    double mean, share, most; /* the first two are sums over the files */
+    double mean, share; /* sums over the files */
+    double worst, most; /* the largest mean of a file, the largest difference */
 };
 
 struct work {
@@ -47,6 +49,22 @@ static struct kind *find_kind(struct work *w, const struct mr_image_info *info)
     return k;
 }
 
+static void add_kind(struct kind *k, const struct kind *more)
+{
+    k->n_files += more->n_files;
+    k->mean += more->mean;
+    k->share += more->share;
+    k->worst = more->worst > k->worst ? more->worst : k->worst;
+    k->most = more->most > k->most ? more->most : k->most;
+}
+
+static void print_kind(const struct kind *k)
+{
+    printf("%-6s %5u files: mean %.3f of 255, worst file %.2f, beyond 2: %.3f%%, most %.1f\n",
+           k->name, k->n_files, k->mean / k->n_files, k->worst, 100 * k->share / k->n_files,
+           k->most);
+}
+
 static void add_file(struct work *w, size_t len)
 {
     struct mr_image_info info;
@@ -65,10 +83,12 @@ static void add_file(struct work *w, size_t len)
         n_far += d > 2;
         most = d > most ? d : most;
     }
-    k->n_files++;
-    k->mean += sum / (double)w->n_values;
-    k->share += (double)n_far / (double)w->n_values;
-    k->most = most > k->most ? most : k->most;
+    double n = (double)w->n_values;
+    add_kind(k, &(struct kind){.n_files = 1,
+                               .mean = sum / n,
+                               .share = (double)n_far / n,
+                               .worst = sum / n,
+                               .most = most});
 }
 
 static int add_folder(struct work *w, const char *dir)
@@ -90,9 +110,14 @@ static int add_folder(struct work *w, const char *dir)
     return 0;
 }
 
-static int set_up(struct work *w)
+/* `area_side` 0: bilinear to the usual size. */
+static int set_up(struct work *w, unsigned area_side)
 {
-    struct mr_decoder_opts usual = {0}, exact = {.exact = 1};
+    struct mr_decoder_opts usual = {.width = area_side,
+                                    .height = area_side,
+                                    .resize = area_side ? MR_RESIZE_AREA : MR_RESIZE_BILINEAR};
+    struct mr_decoder_opts exact = usual;
+    exact.exact = 1;
     size_t bytes = mr_decoder_bytes(&usual);
     w->n_values = bytes / sizeof(float);
     w->slots[0] = malloc(bytes);
@@ -105,18 +130,22 @@ static int set_up(struct work *w)
 int main(int argc, char **argv)
 {
     struct work w = {0};
-    if (argc < 2) {
-        fprintf(stderr, "usage: compare_exact DIR...\n");
+    struct kind all = {.name = "all"};
+    int is_area = argc > 2 && !strcmp(argv[1], "--area"), first = is_area ? 3 : 1;
+    int side = is_area ? atoi(argv[2]) : 0;
+    if (argc <= first || side < 0 || is_area != (side > 0)) {
+        fprintf(stderr, "usage: compare_exact [--area SIDE] DIR...\n");
         return 2;
     }
-    int bad = set_up(&w);
-    for (int i = 1; !bad && i < argc; i++)
+    int bad = set_up(&w, (unsigned)side);
+    for (int i = first; !bad && i < argc; i++)
         bad = add_folder(&w, argv[i]);
     for (unsigned i = 0; i < w.n_kinds; i++) {
-        const struct kind *k = &w.kinds[i];
-        printf("%-6s %5u files: mean %.3f of 255, beyond 2: %.3f%%, most %.1f\n", k->name,
-               k->n_files, k->mean / k->n_files, 100 * k->share / k->n_files, k->most);
+        print_kind(&w.kinds[i]);
+        add_kind(&all, &w.kinds[i]);
     }
+    if (w.n_kinds > 1)
+        print_kind(&all);
     mr_decoder_free(w.usual);
     mr_decoder_free(w.exact);
     free(w.slots[0]);

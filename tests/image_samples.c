@@ -89,6 +89,24 @@ struct photo sample_photo(unsigned width, unsigned height, unsigned seed)
     return p;
 }
 
+struct photo sample_edges(unsigned width, unsigned height, unsigned seed)
+{
+    struct photo p = sample_photo(width, height, seed);
+    uint64_t state = seed * 2654435761u + 7;
+    for (unsigned n = 0; n < width * height / 200; n++) {
+        unsigned x0 = sample_random(&state) % width, y0 = sample_random(&state) % height;
+        unsigned w = 2 + sample_random(&state) % 30, h = 2 + sample_random(&state) % 30;
+        unsigned hatch = 1 + sample_random(&state) % 3;
+        uint32_t bits = sample_random(&state);
+        uint8_t rgb[3] = {bits & 1 ? 225 : 30, bits & 2 ? 225 : 30, bits & 4 ? 225 : 30};
+        for (unsigned y = y0; y < y0 + h && y < height; y++)
+            for (unsigned x = x0; x < x0 + w && x < width; x++)
+                if ((x + y) % hatch == 0)
+                    memcpy(p.rgb + ((size_t)y * width + x) * 3, rgb, 3);
+    }
+    return p;
+}
+
 /* ---- JPEG ---- */
 
 static void set_colour(struct jpeg_compress_struct *c, const struct jpeg_kind *k)

@@ -19,6 +19,9 @@ struct photo {
 /* Something like a photograph: smooth colours, edges, texture, a little noise. */
 struct photo sample_photo(unsigned width, unsigned height, unsigned seed);
 
+/* All edges: rectangles of any colour over each other, hatched in part. */
+struct photo sample_edges(unsigned width, unsigned height, unsigned seed);
+
 enum sample_colour { SAMPLE_YCC, SAMPLE_GREY, SAMPLE_RGB, SAMPLE_CMYK, SAMPLE_YCCK };
 
 struct jpeg_kind {

@@ -22,6 +22,13 @@ int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
     return 0;
 }
 
+int mr_frame_has_twice(const struct mr_frame *f, const struct mr_region *region,
+                       const uint32_t samples[2], const uint32_t pixels[2])
+{
+    return (uint64_t)samples[0] * region->width / pixels[0] >= 2 * (uint64_t)f->opts->width &&
+           (uint64_t)samples[1] * region->height / pixels[1] >= 2 * (uint64_t)f->opts->height;
+}
+
 uint32_t mr_jpeg_upsampling(const struct mr_plane_shape *s)
 {
     int half_h = 2 * s->h_num == s->h_den, half_v = 2 * s->v_num == s->v_den;

@@ -19,6 +19,13 @@ struct mr_frame {
 int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
                     struct mr_region *out);
 
+/* For `area`: whether a plane of so many samples, of an image of so many pixels, is still twice as
+ * fine as the output in the region shown.  An inverse transform that halves an image takes its
+ * lower frequencies, which is not the mean: two samples a side leave the resizer the last halving.
+ */
+int mr_frame_has_twice(const struct mr_frame *f, const struct mr_region *region,
+                       const uint32_t samples[2], const uint32_t pixels[2]);
+
 /* What libjpeg would make of a plane's missing samples (enum mr_upsampling): it interpolates where
  * chroma is halved in one or both directions and repeats samples elsewhere. */
 uint32_t mr_jpeg_upsampling(const struct mr_plane_shape *s);

@@ -58,9 +58,9 @@ void mr_own_jpeg_free(struct mr_own_jpeg *b)
 static int may_shrink(const struct mr_frame *f, const struct mr_jpeg_header *h,
                       const struct mr_region *g)
 {
-    uint64_t half_w = (h->width + 1) / 2, half_h = (h->height + 1) / 2;
-    return f->opts->resize == MR_RESIZE_AREA && half_w * g->width / h->width >= f->opts->width &&
-           half_h * g->height / h->height >= f->opts->height;
+    const uint32_t pixels[2] = {h->width, h->height};
+    const uint32_t half[2] = {(h->width + 1) / 2, (h->height + 1) / 2};
+    return f->opts->resize == MR_RESIZE_AREA && mr_frame_has_twice(f, g, half, pixels);
 }
 
 static uint32_t divide_up(uint32_t a, uint32_t b)

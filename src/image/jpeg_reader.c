@@ -256,21 +256,21 @@ static void describe_planes(const struct mr_jpeg *j, struct mr_picture *pic)
     pic->shrink = j->lib.scale_denom;
 }
 
-/* Whether every plane would still have a sample for every output. */
+/* Whether every plane would still be fine enough. */
 static int is_enough(struct mr_jpeg *j, const struct mr_region *g)
 {
-    const struct mr_decoder_opts *o = j->frame->opts;
+    const uint32_t pixels[2] = {j->lib.image_width, j->lib.image_height};
     jpeg_calc_output_dimensions(&j->lib);
     for (int i = 0; i < j->lib.num_components; i++) {
         const jpeg_component_info *c = &j->lib.comp_info[i];
-        if ((uint64_t)c->downsampled_width * g->width / j->lib.image_width < o->width ||
-            (uint64_t)c->downsampled_height * g->height / j->lib.image_height < o->height)
+        const uint32_t samples[2] = {c->downsampled_width, c->downsampled_height};
+        if (!mr_frame_has_twice(j->frame, g, samples, pixels))
             return 0;
     }
     return 1;
 }
 
-/* Have the inverse transform shrink the image as far as that loses nothing.  Where chroma is halved
+/* Have the inverse transform shrink the image as far as that loses little.  Where chroma is halved
  * in both directions libjpeg shrinks it one step less, so it does not stand in the way. */
 static void choose_scale(struct mr_jpeg *j, const struct mr_region *g)
 {
