@@ -74,7 +74,7 @@ static int own_scan(struct mr_jpeg_scan *s, const struct mr_jpeg_header *h,
                               &out->plane[i], mcu * c->h + u % c->h * 4, row * c->v + u / c->h);
             }
         }
-    return !mr_jpeg_scan_end(s, 1);
+    return !mr_jpeg_scan_end(s);
 }
 
 int twin_own(const uint8_t *bytes, size_t len, enum mr_image_simd simd, struct twin *out)

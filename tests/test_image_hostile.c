@@ -111,6 +111,80 @@ static void a_png_cut_anywhere_is_truncated(void **state)
     free(p.rgb);
 }
 
+/* Whole, a part, and so small that the last rows are not needed. */
+static const struct mr_decoder_opts views[] = {
+    {.width = SIDE, .height = SIDE},
+    {.width = SIDE, .height = SIDE, .augment = MR_AUGMENT_CROP_FLIP},
+    {.width = 2, .height = 2},
+    {.width = 4, .height = 4, .resize = MR_RESIZE_AREA, .augment = MR_AUGMENT_CROP_FLIP},
+    {.width = 8, .height = 8, .exact = 1, .augment = MR_AUGMENT_CROP_FLIP},
+};
+#define N_VIEWS (sizeof views / sizeof views[0])
+#define N_KEYS  3
+
+/* The same answer for every part of the image that may be shown; 0 or the code. */
+static int verdict(struct fixture *f, struct mr_decoder *const decoders[N_VIEWS],
+                   const uint8_t *bytes, size_t len, const char *what)
+{
+    uint8_t *copy = malloc(len); /* of exactly its size */
+    memcpy(copy, bytes, len);
+    int first = mr_decoder_run(decoders[0], copy, len, 0, f->slot);
+    for (size_t v = 1; v < N_VIEWS; v++)
+        for (uint64_t key = 0; key < N_KEYS; key++) {
+            int r = mr_decoder_run(decoders[v], copy, len, key, f->slot);
+            if (r != first)
+                fail_msg("%s, %zu bytes: %d, but %d in view %zu, key %d (%s)", what, len, first, r,
+                         v, (int)key, mr_decoder_error(decoders[v]));
+        }
+    free(copy);
+    return first;
+}
+
+static void check_verdicts(struct fixture *f, struct mr_decoder *const decoders[N_VIEWS],
+                           const struct sample *s, const char *what)
+{
+    uint64_t seed = 3;
+    for (size_t part = 1; part < 16; part++)
+        assert_int_equal(verdict(f, decoders, s->bytes, s->len * part / 16, what), -ENODATA);
+    for (size_t n = 1; n <= 40; n += n < 8 ? 1 : 3)
+        verdict(f, decoders, s->bytes, s->len - n, what);
+    for (int i = 0; i < 10; i++) { /* damage in the lower half */
+        size_t at = s->len / 2 + sample_random(&seed) % (s->len / 2);
+        uint8_t old = s->bytes[at];
+        s->bytes[at] = (uint8_t)sample_random(&seed);
+        verdict(f, decoders, s->bytes, s->len, what);
+        s->bytes[at] = old;
+    }
+    assert_int_equal(verdict(f, decoders, s->bytes, s->len, what), 0);
+}
+
+static void the_part_that_is_shown_does_not_decide_what_is_damaged(void **state)
+{
+    struct fixture *f = *state;
+    struct photo p = sample_photo(60, 110, 8);
+    for (int turbo = 0; turbo < 2; turbo++) {
+        struct mr_decoder *decoders[N_VIEWS];
+        for (size_t v = 0; v < N_VIEWS; v++) {
+            struct mr_decoder_opts o = views[v];
+            o.decoder = turbo ? MR_DECODER_TURBO : MR_DECODER_AUTO;
+            assert_int_equal(mr_decoder_new(&o, &decoders[v]), 0);
+        }
+        for (const struct jpeg_kind *k = sample_jpeg_kinds; k->name; k++) {
+            struct sample s = sample_jpeg(&p, k);
+            check_verdicts(f, decoders, &s, k->name);
+            free(s.bytes);
+        }
+        for (const struct png_kind *k = sample_png_kinds; !turbo && k->name; k++) {
+            struct sample s = sample_png(&p, k, NULL);
+            check_verdicts(f, decoders, &s, k->name);
+            free(s.bytes);
+        }
+        for (size_t v = 0; v < N_VIEWS; v++)
+            mr_decoder_free(decoders[v]);
+    }
+    free(p.rgb);
+}
+
 static void the_part_of_a_truncated_jpeg_that_is_there_is_right(void **state)
 {
     struct fixture *f = *state;
@@ -440,6 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jpeg_cut_anywhere_is_truncated),
         cmocka_unit_test(a_png_cut_anywhere_is_truncated),
+        cmocka_unit_test(the_part_that_is_shown_does_not_decide_what_is_damaged),
         cmocka_unit_test(the_part_of_a_truncated_jpeg_that_is_there_is_right),
         cmocka_unit_test(ten_thousand_damaged_files_do_no_harm),
         cmocka_unit_test(what_is_not_an_image_is_refused),

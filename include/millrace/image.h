@@ -91,7 +91,8 @@ MR_API void mr_decoder_free(struct mr_decoder *d);
  * `key` draws the crop and the flip and is not used without them.  After a failure the contents of
  * `slot` are undefined.
  *
- * Rows below what the output needs are not looked at, so damage there goes unnoticed. */
+ * All of the file's image data is read, also what the crop does not show: whether an image is
+ * refused does not depend on the key. */
 MR_API int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t key,
                           void *slot);
 

@@ -9,8 +9,9 @@
  * Everything between the file and the slot stays in the first two levels of the cache, and memory
  * does not depend on the height of the image.
  *
- * For a crop, the rows of MCUs above it are entropy-decoded and dropped, those below it are not
- * read; within a row, the transforms to the left and to the right of it are not computed.
+ * For a crop, the rows of MCUs above and below it are entropy-decoded and dropped; within a row,
+ * the transforms to the left and to the right of it are not computed.  What lies below is read so
+ * that a damaged file is one whatever part of it is shown.
  *
  * Whatever is odd ends in "1": the caller gives the file to libjpeg-turbo from the start.  So the
  * answer to a damaged file is libjpeg-turbo's, word for word, and an odd file costs at most one
@@ -130,13 +131,6 @@ static int run_row(struct mr_own_jpeg *b, struct mr_resizer *r, uint32_t row)
     return MR_JPEG_GOOD;
 }
 
-/* Whether `row` rows of MCUs are enough: for the output, and for libjpeg, so that damage is seen
- * where it would see it. */
-static int is_over(const struct mr_own_jpeg *b, const struct mr_resizer *r, uint32_t row)
-{
-    return mr_resizer_done(r) && (row % b->header.step_rows == 0 || row == b->header.n_mcu_rows);
-}
-
 int mr_own_jpeg_run(struct mr_own_jpeg *b, const struct mr_frame *f)
 {
     struct mr_jpeg_header *h = &b->header;
@@ -156,11 +150,10 @@ int mr_own_jpeg_run(struct mr_own_jpeg *b, const struct mr_frame *f)
         r = mr_resizer_begin(f->resizer, &pic);
     if (r < 0)
         return mr_fail(f->error, r, "no memory for the planes");
-    uint32_t row = 0;
-    for (; !r && !is_over(b, f->resizer, row); row++) {
+    for (uint32_t row = 0; !r && row < h->n_mcu_rows; row++) {
         r = run_row(b, f->resizer, row);
         if (!r)
             mr_resizer_advance(f->resizer);
     }
-    return r ? r : mr_jpeg_scan_end(&b->scan, row == h->n_mcu_rows);
+    return r ? r : mr_jpeg_scan_end(&b->scan);
 }

@@ -7,8 +7,8 @@
  *     memory   [ window: MR_JPEG_WINDOW bytes ......... | MR_JPEG_BEYOND bytes ]
  *                      ^keep          ^end
  *
- * Only a part of the scan is unstuffed at a time: it stays in the cache, memory does not grow with
- * the file, and what lies below the last row that the output needs is never touched.
+ * Only a part of the scan is unstuffed at a time: it stays in the cache, and memory does not
+ * grow with the file.
  *
  * Invariants: `end` never passes the window, so a reader that begins below it stays inside memory
  * for MR_JPEG_BEYOND bytes.  What lies behind `end` is left from before; a reader that uses it is

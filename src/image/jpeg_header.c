@@ -113,7 +113,6 @@ static int parse_restart(struct parser *p, struct segment s)
 /* What a scan of one component is: a block is an MCU, whatever the sampling factors. */
 static void forget_sampling(struct mr_jpeg_header *h)
 {
-    h->step_rows = h->component[0].v;
     h->component[0].h = h->component[0].v = 1;
     h->max_h = h->max_v = 1;
 }
@@ -121,7 +120,6 @@ static void forget_sampling(struct mr_jpeg_header *h)
 static int parse_components(struct mr_jpeg_header *h, const uint8_t *at)
 {
     unsigned n_blocks = 0;
-    h->step_rows = 1;
     for (unsigned i = 0; i < h->n_components; i++, at += 3) {
         struct mr_jpeg_component *c = &h->component[i];
         *c = (struct mr_jpeg_component){

@@ -28,7 +28,6 @@ struct mr_jpeg_header {
     struct mr_jpeg_component component[MR_JPEG_COMPONENTS];
     unsigned max_h, max_v;
     uint32_t n_mcus, n_mcu_rows; /* across and down */
-    uint32_t step_rows;          /* rows of MCUs that libjpeg decodes before it looks up */
     uint32_t restart_interval;   /* MCUs; 0: none */
     /* As the inverse transform wants them: row after row, not in zigzag. */
     int16_t quantiser[MR_JPEG_TABLES][64] __attribute__((aligned(64)));

@@ -9,7 +9,8 @@
  *
  * libjpeg refuses to skip or crop raw data, but it asks before each inverse transform whether the
  * component is needed.  Clearing component_needed for the rows that the output does not use skips
- * their transforms; rows below the last one are not even entropy-decoded.  For random crops this is
+ * their transforms; they are entropy-decoded, to the last, so that whether a file is damaged does
+ * not depend on the part of it that is shown.  For random crops this is
  * faster than jpeg_skip_scanlines and jpeg_crop_scanline, which would also skip the transforms left
  * and right of the crop but make us take interleaved, upsampled, converted rows (docs/image.md).
  *
@@ -290,6 +291,14 @@ static void need_components(struct mr_jpeg *j, int needed)
         j->lib.comp_info[i].component_needed = needed ? TRUE : FALSE;
 }
 
+/* Whether there are more rows to read: for the output, or to see that they are sound.  A file of
+ * several scans was read to its end before its first row came out. */
+static int is_wanted(struct mr_jpeg *j)
+{
+    return j->lib.output_scanline < j->lib.output_height &&
+           (!mr_resizer_done(j->frame->resizer) || !jpeg_has_multiple_scans(&j->lib));
+}
+
 static void read_stripe(struct mr_jpeg *j, uint32_t stripe)
 {
     JSAMPROW rows[3][MAX_STRIPE];
@@ -320,7 +329,7 @@ static void run_planes(struct mr_jpeg *j, const struct mr_region *region)
     int r = mr_resizer_begin(j->frame->resizer, &pic);
     if (r)
         escape(j, mr_fail(j->frame->error, r, "no memory for the planes"));
-    for (uint32_t i = 0; !mr_resizer_done(j->frame->resizer); i++) {
+    for (uint32_t i = 0; is_wanted(j); i++) {
         read_stripe(j, i);
         mr_resizer_advance(j->frame->resizer);
     }
@@ -352,7 +361,7 @@ static void run_rows(struct mr_jpeg *j, const struct mr_region *region)
     if (r)
         escape(j, r);
     uint8_t *rgb = j->rows.data, *cmyk = rgb + (size_t)width * 3;
-    for (uint32_t y = 0; !mr_resizer_done(f->resizer); y++) {
+    for (uint32_t y = 0; is_wanted(j); y++) {
         JSAMPROW row = is_cmyk ? cmyk : rgb;
         if (!jpeg_read_scanlines(&j->lib, &row, 1))
             escape(j, mr_fail(f->error, -EBADMSG, "JPEG: no data"));

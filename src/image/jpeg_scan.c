@@ -386,11 +386,7 @@ void mr_jpeg_scan_drop(struct mr_jpeg_scan *s)
     memset(s->last, 0, s->n_blocks);
 }
 
-int mr_jpeg_scan_end(struct mr_jpeg_scan *s, int whole)
+int mr_jpeg_scan_end(struct mr_jpeg_scan *s)
 {
-    const struct mr_jpeg_bytes *b = &s->bytes;
-    if (whole)
-        return make_ready(s, MR_JPEG_GROUP) && b->marker == 0xd9 ? MR_JPEG_GOOD : MR_JPEG_ODD;
-    /* libjpeg reads a few bytes ahead, and fails if the file ends there. */
-    return b->marker || b->in_end - b->in > 64 ? MR_JPEG_GOOD : MR_JPEG_ODD;
+    return make_ready(s, MR_JPEG_GROUP) && s->bytes.marker == 0xd9 ? MR_JPEG_GOOD : MR_JPEG_ODD;
 }

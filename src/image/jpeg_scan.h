@@ -4,7 +4,7 @@
  *   for each row of MCUs, four at a time from the left (fewer at its end):
  *       mr_jpeg_scan_group(s, n)
  *       use the units, and leave them zero
- *   mr_jpeg_scan_end(s, ...)
+ *   mr_jpeg_scan_end(s)
  */
 #ifndef MR_JPEG_SCAN_H
 #define MR_JPEG_SCAN_H
@@ -80,7 +80,7 @@ int mr_jpeg_scan_group(struct mr_jpeg_scan *s, unsigned n_mcus);
 /* Zero the units without using them. */
 void mr_jpeg_scan_drop(struct mr_jpeg_scan *s);
 
-/* A verdict on what is left, `whole` when all MCUs were decoded. */
-int mr_jpeg_scan_end(struct mr_jpeg_scan *s, int whole);
+/* A verdict on what is left when all MCUs were decoded: the end marker. */
+int mr_jpeg_scan_end(struct mr_jpeg_scan *s);
 
 #endif

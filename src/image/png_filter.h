@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define MR_FILTER_LAST  4 /* filters are 0 to 4 */
 #define MR_FILTER_SLACK 8 /* bytes after each row that may be read and written */
 
 /* Turn a filtered row of n bytes into pixels, with the row above it (zeros above the first one).

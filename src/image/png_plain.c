@@ -152,10 +152,12 @@ static int read_rows(struct mr_png_plain *p, const struct mr_frame *f)
     uint8_t *filtered = p->rows.data, *above = filtered + stride, *row = above + stride;
     uint8_t *rgb = row + stride;
     memset(above, 0, stride);
-    for (uint32_t y = 0; !mr_resizer_done(f->resizer); y++) {
+    for (uint32_t y = 0; y < p->height; y++) {
         r = inflate_bytes(p, f, filtered, n + 1);
         if (r)
             return r;
+        if (mr_resizer_done(f->resizer) && filtered[0] <= MR_FILTER_LAST)
+            continue; /* read to see that it is sound */
         if (mr_png_unfilter(filtered[0], p->step, filtered + 1, above, row, n))
             return MR_PNG_UNUSUAL;
         mr_frame_put_row(f, y, to_rgb(p, row, rgb));

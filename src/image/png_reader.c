@@ -108,7 +108,8 @@ static int is_acceptable(const struct mr_frame *f, int message)
     return f->opts->accept_truncated && (code == -ENODATA || code == -EBADMSG);
 }
 
-/* Rows as they come.  Rows that a damaged file lacks are black. */
+/* Rows as they come, also those that the output has no use for: they may be damaged.  Rows that a
+ * damaged file lacks are black. */
 static int read_rows(spng_ctx *ctx, const struct mr_frame *f, const struct spng_ihdr *h,
                      struct mr_buffer *memory)
 {
@@ -119,7 +120,7 @@ static int read_rows(spng_ctx *ctx, const struct mr_frame *f, const struct spng_
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
     if (e)
         return fail(f, e);
-    for (uint32_t y = 0; !mr_resizer_done(f->resizer); y++) {
+    for (uint32_t y = 0; y < h->height; y++) {
         if (!e)
             e = spng_decode_row(ctx, memory->data, row_bytes);
         if (e == SPNG_EOI) /* this was the last row */
