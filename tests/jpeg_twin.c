@@ -233,7 +233,15 @@ struct twin_kind twin_kind(unsigned n, unsigned largest)
         .optimise = sample_random(&state) % 2 ? 1 : 0,
         .noise = sample_random(&state) % 5 == 0,
     };
-    if (n % 97 == 96) { /* a long side now and then */
+    if (k.restart_interval && n % 5 == 0) /* more than a row of MCUs */
+        k.restart_interval += k.width + n % 700;
+    if (largest > 400 && n % 97 == 24) {
+        k.width = 401 + sample_random(&state) % (largest - 401);
+        k.height = 401 + sample_random(&state) % ((largest - 401) / 12 + 1);
+    } else if (largest > 400 && n % 97 == 72) {
+        k.width = 401 + sample_random(&state) % ((largest - 401) / 12 + 1);
+        k.height = 401 + sample_random(&state) % (largest - 401);
+    } else if (n % 97 == 96) { /* a long side now and then */
         k.width = largest;
         k.height = 1 + sample_random(&state) % 50;
     } else if (n % 97 == 48) {
@@ -306,6 +314,12 @@ struct sample twin_encode(const struct twin_kind *k)
     jpeg_set_quality(&c, k->quality, TRUE);
     c.optimize_coding = k->optimise ? TRUE : FALSE;
     c.restart_interval = k->restart_interval;
+    static const jpeg_scan_info scans[] = {
+        {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+    if (k->several_scans) {
+        c.scan_info = scans;
+        c.num_scans = (int)k->n_components;
+    }
     if (k->n_components == 3 && k->h[0] % k->h[1])
         write_planes(&c, &p);
     else

@@ -36,11 +36,12 @@ struct twin_kind {
     int quality;
     unsigned restart_interval; /* MCUs */
     int optimise;              /* tables of its own */
+    int several_scans;         /* one for each component */
     int noise;                 /* not a photograph: every coefficient is large */
 };
 
 /* The n-th of an endless series: 12 samplings, restarts, qualities 1 to 100, sizes from 1 x 1 to
- * `largest`. */
+ * `largest`, a few of them long on both sides. */
 struct twin_kind twin_kind(unsigned n, unsigned largest);
 struct sample twin_encode(const struct twin_kind *k);
 /* One line about it. */
