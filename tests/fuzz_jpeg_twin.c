@@ -2,7 +2,8 @@
  *
  * What our stages take, libjpeg-turbo takes, with equal coefficients and samples.  And a decoder
  * that may use both answers every file as one that has only libjpeg-turbo: the same code, the same
- * words, the same pixels.  The first byte selects options and instruction set. */
+ * words, the same pixels.  The first byte selects options and, on its own, the
+ * instruction set: every set meets whole images, crops and areas. */
 #include "fuzz_entry.h"
 #include "jpeg_twin.h"
 
@@ -25,7 +26,10 @@ static const struct mr_decoder_opts ways[N_WAYS] = {
 };
 static const enum mr_image_simd simds[] = {MR_SIMD_AVX512, MR_SIMD_AVX2, MR_SIMD_SCALAR};
 
-static struct mr_decoder *decoders[N_WAYS][2]; /* made when first used, as in a pipeline */
+#define N_SIMDS (sizeof simds / sizeof simds[0])
+
+/* Made when first used, as in a pipeline. */
+static struct mr_decoder *decoders[N_WAYS][N_SIMDS][2];
 
 static void broken(const char *what)
 {
@@ -35,44 +39,44 @@ static void broken(const char *what)
 
 static enum mr_image_simd pick_simd(unsigned n)
 {
-    enum mr_image_simd simd = simds[n % 3];
-    return mr_kernels_pick(simd) ? simd : MR_SIMD_SCALAR;
+    return mr_kernels_pick(simds[n]) ? simds[n] : MR_SIMD_SCALAR;
 }
 
-static void compare_decoders(unsigned way, enum mr_image_simd simd, const uint8_t *file, size_t len)
+static void compare_decoders(unsigned way, unsigned set, const uint8_t *file, size_t len)
 {
+    struct mr_decoder **two = decoders[way][set];
     static float slots[2][40 * 40 * 3];
     int r[2];
     for (int i = 0; i < 2; i++) {
         struct mr_decoder_opts o = ways[way];
         o.max_pixels = MAX_PIXELS;
         o.decoder = i ? MR_DECODER_TURBO : MR_DECODER_AUTO;
-        o.simd = simd;
-        if (!decoders[way][i] && mr_decoder_new(&o, &decoders[way][i]))
+        o.simd = pick_simd(set);
+        if (!two[i] && mr_decoder_new(&o, &two[i]))
             broken("no decoder");
-        r[i] = mr_decoder_run(decoders[way][i], file, len, len, slots[i]);
+        r[i] = mr_decoder_run(two[i], file, len, len, slots[i]);
     }
     if (r[0] != r[1])
         broken("one decoder takes what the other refuses");
-    if (strcmp(mr_decoder_error(decoders[way][0]), mr_decoder_error(decoders[way][1])))
+    if (strcmp(mr_decoder_error(two[0]), mr_decoder_error(two[1])))
         broken("the words differ");
     if (!r[0] && memcmp(slots[0], slots[1], mr_decoder_bytes(&ways[way])))
         broken("the pixels differ");
 }
 
 /* Pixels that the header claims, read as any frame header. */
-static int is_small(const uint8_t *file, size_t len)
+static int is_small(unsigned set, const uint8_t *file, size_t len)
 {
     struct mr_image_info info;
-    return decoders[0][1] && !mr_decoder_probe(decoders[0][1], file, len, &info) &&
+    return !mr_decoder_probe(decoders[0][set][1], file, len, &info) &&
            (uint64_t)info.width * info.height <= MAX_PIXELS;
 }
 
-static void compare_stages(enum mr_image_simd simd, const uint8_t *file, size_t len)
+static void compare_stages(unsigned set, const uint8_t *file, size_t len)
 {
     struct twin own, turbo;
-    if (is_small(file, len)) {
-        int taken = twin_own(file, len, simd, &own);
+    if (is_small(set, file, len)) {
+        int taken = twin_own(file, len, pick_simd(set), &own);
         if (taken) {
             if (!twin_turbo(file, len, &turbo))
                 broken("our stages take what libjpeg-turbo refuses");
@@ -89,17 +93,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (len < 4)
         return 0;
-    unsigned way = data[0] % N_WAYS;
-    enum mr_image_simd simd = pick_simd(way);
+    unsigned way = data[0] % N_WAYS, set = data[0] / N_WAYS % N_SIMDS;
     uint8_t *file = malloc(len - 1); /* of exactly its size, for the memory checker */
     if (!file)
         return 0;
     memcpy(file, data + 1, len - 1);
     file[0] = 0xff;
     file[1] = 0xd8;
-    compare_decoders(way, simd, file, len - 1);
-    compare_decoders(0, pick_simd(0), file, len - 1);
-    compare_stages(simd, file, len - 1);
+    compare_decoders(way, set, file, len - 1);
+    compare_decoders(0, set, file, len - 1);
+    compare_stages(set, file, len - 1);
     free(file);
     return 0;
 }
