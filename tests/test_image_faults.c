@@ -1,5 +1,6 @@
 /* test_image_faults.c - memory runs out at every place in turn: the decoder says -ENOMEM, leaks
- * nothing, and decodes the next image as if nothing had happened.
+ * nothing, and decodes the next image as if nothing had happened.  And how much is asked for:
+ * nothing for another image of the same kind, little for one that only claims to be large.
  *
  * malloc and mmap are replaced for the whole process, libjpeg and libspng included: call n fails,
  * for n = 1, 2, ... until a run needs fewer.  Sanitizers bring their own malloc, so there the test
@@ -44,16 +45,18 @@ void __libc_free(void *p);
 
 static int armed; /* faults are being injected */
 static long calls, fail_at;
-static long n_blocks; /* allocated while armed, and not freed */
+static long n_blocks;  /* allocated while armed, and not freed */
+static size_t n_bytes; /* asked for while armed */
 
-static int fails(void)
+static int fails(size_t n)
 {
+    n_bytes += armed ? n : 0;
     return armed && ++calls == fail_at;
 }
 
 void *malloc(size_t n)
 {
-    if (fails())
+    if (fails(n))
         return NULL;
     n_blocks += armed;
     return __libc_malloc(n);
@@ -61,7 +64,7 @@ void *malloc(size_t n)
 
 void *calloc(size_t n, size_t size)
 {
-    if (fails())
+    if (fails(n * size))
         return NULL;
     n_blocks += armed;
     return __libc_calloc(n, size);
@@ -69,7 +72,7 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *p, size_t n)
 {
-    if (fails())
+    if (fails(n))
         return NULL;
     n_blocks += armed && !p;
     return __libc_realloc(p, n);
@@ -83,7 +86,7 @@ void free(void *p)
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 {
-    if (fails()) {
+    if (fails(len)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -92,7 +95,7 @@ void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 
 void *mremap(void *old, size_t old_len, size_t new_len, int flags, ...)
 {
-    if (fails()) {
+    if (fails(new_len)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -149,6 +152,66 @@ static void fail_each_call(const struct sample s[2], const char *name)
     expect(fail_at > 5 && fail_at < 1000, "the number of calls is odd", name);
 }
 
+/* What one image asks for, by a decoder that has seen `first`: calls in *n_calls, bytes returned.
+ */
+static size_t ask_for(const struct sample *first, const struct sample *s, int expected,
+                      long *n_calls, const char *name)
+{
+    static uint8_t slot[N_BYTES];
+    struct mr_decoder *d = NULL;
+    expect(!mr_decoder_new(&opts, &d), "no decoder", name);
+    expect(!mr_decoder_run(d, first->bytes, first->len, 0, slot), "does not decode", name);
+    calls = 0;
+    fail_at = 0;
+    n_bytes = 0;
+    armed = 1;
+    int r = mr_decoder_run(d, s->bytes, s->len, 0, slot);
+    armed = 0;
+    expect(r == expected, "an unexpected answer", name);
+    *n_calls = calls;
+    mr_decoder_free(d);
+    return n_bytes;
+}
+
+static void allocate_nothing_for_another_image(const struct photo *large, const struct photo *small)
+{
+    static const int jpegs[] = {0, 1, 2, 4, 8, 17}, pngs[] = {3, 5};
+    for (size_t i = 0; i < sizeof jpegs / sizeof jpegs[0] + sizeof pngs / sizeof pngs[0]; i++) {
+        size_t n_jpegs = sizeof jpegs / sizeof jpegs[0];
+        const struct jpeg_kind *j = &sample_jpeg_kinds[i < n_jpegs ? jpegs[i] : 0];
+        const struct png_kind *p = &sample_png_kinds[i < n_jpegs ? 0 : pngs[i - n_jpegs]];
+        struct sample a = i < n_jpegs ? sample_jpeg(large, j) : sample_png(large, p, NULL);
+        struct sample b = i < n_jpegs ? sample_jpeg(small, j) : sample_png(small, p, NULL);
+        long n_calls;
+        ask_for(&a, &b, 0, &n_calls, i < n_jpegs ? j->name : p->name);
+        expect(n_calls == 0, "memory is allocated for every image",
+               i < n_jpegs ? j->name : p->name);
+        free(a.bytes);
+        free(b.bytes);
+    }
+}
+
+/* 65,500 x 65,500 pixels, says the header. */
+static void allocate_little_for_a_bomb(const struct photo *small)
+{
+    for (int kind = 2; kind < 15; kind += 12) { /* baseline, progressive */
+        struct sample s = sample_jpeg(small, &sample_jpeg_kinds[kind]);
+        struct sample bomb = {malloc(s.len), s.len};
+        size_t at = 2;
+        memcpy(bomb.bytes, s.bytes, s.len);
+        while (s.bytes[at + 1] != 0xc0 && s.bytes[at + 1] != 0xc2)
+            at += 2 + ((size_t)s.bytes[at + 2] << 8 | s.bytes[at + 3]);
+        for (int i = 0; i < 4; i++)
+            bomb.bytes[at + 5 + (size_t)i] = (uint8_t)(i % 2 ? 65500 & 255 : 65500 >> 8);
+        long n_calls;
+        size_t bytes = ask_for(&s, &bomb, -EFBIG, &n_calls, "a bomb");
+        printf("a bomb: %zu bytes in %ld calls\n", bytes, n_calls);
+        expect(bytes < 100000, "much memory for an image that is refused", "a bomb");
+        free(bomb.bytes);
+        free(s.bytes);
+    }
+}
+
 int main(void)
 {
     static const int jpeg_kinds[] = {0, 2, 8, 11, 14};
@@ -167,6 +230,8 @@ int main(void)
         free(s[0].bytes);
         free(s[1].bytes);
     }
+    allocate_nothing_for_another_image(&large, &small);
+    allocate_little_for_a_bomb(&small);
     free(small.rgb);
     free(large.rgb);
     return n_failures ? 1 : 0;

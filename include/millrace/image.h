@@ -17,6 +17,11 @@
  * in EXIF is ignored.  PNG: every colour type and depth, interlaced or not; alpha is dropped, 16
  * bits become 8.
  *
+ * Memory:   what a decoder needs it keeps, and it grows to the largest image seen; then plain
+ *           baseline JPEG and 8-bit PNG without palette or interlacing allocate nothing.  For all
+ *           others libjpeg-turbo and libspng allocate for each image: rows, and for a progressive
+ * or interlaced one all of it.  An image that is refused by its header costs nothing.
+ *
  * The pixels are a function of (bytes, options, key) and of nothing else; `simd` does not matter.
  */
 #ifndef MILLRACE_IMAGE_H

@@ -1,0 +1,83 @@
+/* test_image_pipeline.c - batches of decoded images do not depend on the instruction set, nor on
+ * threads and decoder; a crop and a flip change them. */
+#include "image_samples.h"
+#include "photo_set.h"
+
+#include <millrace/image.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* JPEG and PNG files of all kinds, and some that are cut. */
+static void write_images(struct tempdir *t)
+{
+    char name[64];
+    unsigned n = 0;
+    for (const struct jpeg_kind *k = sample_jpeg_kinds; k->name; k++, n++) {
+        struct photo p = sample_photo(60 + n * 7, 90 + n * 3, n);
+        struct sample s = sample_jpeg(&p, k);
+        snprintf(name, sizeof name, "set/class%u/%u.jpg", n % 2, n);
+        tempdir_write(t, name, s.bytes, n % 5 == 4 ? s.len / 2 : s.len);
+        free(s.bytes);
+        free(p.rgb);
+    }
+    for (const struct png_kind *k = sample_png_kinds; k->name; k++, n++) {
+        struct photo p = sample_photo(50 + n, 40 + n, n);
+        struct sample s = sample_png(&p, k, NULL);
+        snprintf(name, sizeof name, "set/class%u/%u.png", n % 2, n);
+        tempdir_write(t, name, s.bytes, s.len);
+        free(s.bytes);
+        free(p.rgb);
+    }
+}
+
+static uint64_t hash_of(struct mr_dataset *d, const struct mr_decoder_opts *image, unsigned threads)
+{
+    struct mr_pipeline_opts o = {
+        .decode = image, .threads = threads, .batch = 8, .max_error_count = 100};
+    int r = 0;
+    uint64_t hash = photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    return hash;
+}
+
+static void batches_have_one_hash_on_every_instruction_set(void **state)
+{
+    struct tempdir *t = *state;
+    uint64_t want[2];
+    write_images(t);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    for (int crop = 0; crop < 2; crop++) {
+        struct mr_decoder_opts o = {.width = 48, .height = 40, .simd = MR_SIMD_SCALAR};
+        o.augment = crop ? MR_AUGMENT_CROP_FLIP : MR_AUGMENT_NONE;
+        want[crop] = hash_of(d, &o, 1);
+        o.decoder = MR_DECODER_TURBO;
+        assert_int_equal(hash_of(d, &o, 2), want[crop]);
+        o.decoder = MR_DECODER_AUTO;
+        for (enum mr_image_simd simd = MR_SIMD_BEST; simd <= MR_SIMD_AVX512; simd++) {
+            struct mr_decoder *there = NULL;
+            o.simd = simd;
+            if (mr_decoder_new(&o, &there))
+                print_message("SKIP: level %d is not there\n", (int)simd);
+            else
+                assert_int_equal(hash_of(d, &o, 3), want[crop]);
+            mr_decoder_free(there);
+        }
+    }
+    assert_int_not_equal(want[0], want[1]);
+    mr_dataset_unref(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(batches_have_one_hash_on_every_instruction_set,
+                                        tempdir_setup, tempdir_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
