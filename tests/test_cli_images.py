@@ -3,6 +3,8 @@
 import csv
 import hashlib
 import shutil
+import struct
+import zlib
 
 from system_kit import TempDirCase, engines, main, results, run
 
@@ -19,7 +21,26 @@ def read_csv(path):
         return list(csv.DictReader(file))
 
 
+def png_chunk(kind, data):
+    return (struct.pack(">I", len(data)) + kind + data +
+            struct.pack(">I", zlib.crc32(kind + data)))
+
+
+def png(width=40, height=30, *extra):
+    """A grey ramp, with chunks of one's own after the header."""
+    rows = b"".join(b"\0" + bytes((x * 5 + y) % 256 for x in range(width)) for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" +
+            png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            b"".join(extra) + png_chunk(b"IDAT", zlib.compress(rows)) + png_chunk(b"IEND", b""))
+
+
+def changed(data, at, new):
+    return data[:at] + new + data[at + len(new):]
+
+
 class Images(TempDirCase):
+    maxDiff = None
+
     def generate(self, name="photos", *more):
         folder = self.dir / name
         done = run("generate", "--preset", "caltech101", "--count", 48, "--classes", 4, "--out",
@@ -41,6 +62,59 @@ class Images(TempDirCase):
         files[3].write_bytes(bytes(bomb))
         return {str(files[0]): "truncated", str(files[1]): "corrupt", str(files[2]): "empty",
                 str(files[3]): "too large"}
+
+    def write_hostile(self, folder):
+        """Files that lie, and what each is called in the ledger; None: it is accepted."""
+        jpeg = sorted((folder / "class_0001").iterdir())[0].read_bytes()
+        frame, huffman = jpeg.index(b"\xff\xc0"), jpeg.index(b"\xff\xc4")
+        good_png = png()
+        kinds = {
+            "png.jpg": (good_png, None),
+            "jpeg.png": (jpeg, None),
+            "0x0.jpg": (changed(jpeg, frame + 5, bytes(4)), "corrupt"),
+            "components.jpg": (changed(jpeg, frame + 9, b"\x05"), "corrupt"),
+            "huffman.jpg": (changed(jpeg, huffman + 5, b"\xff" * 16), "corrupt"),
+            "12-bits.jpg": (changed(jpeg, frame + 4, b"\x0c"), "unsupported"),
+            "cut.jpg": (jpeg[:len(jpeg) * 15 // 16], "truncated"),
+            "0x0.png": (png(0, 0), "corrupt"),
+            "huge.png": (good_png[:8] + png_chunk(b"IHDR", struct.pack(
+                ">IIBBBBB", 1 << 30, 1 << 30, 8, 0, 0, 0, 0)) + good_png[33:], "too large"),
+            "chunk.png": (png(40, 30, png_chunk(b"QQQQ", b"x" * 50)), "unsupported"),
+            "palette.png": (png(40, 30, png_chunk(b"PLTE", b"x" * 7)), "corrupt"),
+            "checksum.png": (changed(good_png, len(good_png) - 16, b"\0\0\0\0"), "corrupt"),
+            "cut.png": (good_png[:-30], "truncated"),
+            "text.jpg": (b"this is not an image at all", "corrupt"),
+        }
+        for name, (data, _) in kinds.items():
+            (folder / "class_0000" / name).write_bytes(data)
+        (folder / "list.csv").unlink()
+        return {str(folder / "class_0000" / name): reason for name, (_, reason) in kinds.items()}
+
+    def test_files_that_lie_are_in_the_ledger_and_in_the_report(self):
+        folder = self.generate()
+        kinds = self.write_hostile(folder)
+        want = {path: reason for path, reason in kinds.items() if reason}
+        for augment in ("none", "crop-flip"):
+            ledger = self.dir / "ledger.csv"
+            r, = results("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1,
+                         "--max-errors", "50%", "--ledger", ledger, "--augment", augment)
+            self.assertEqual({row["path"]: row["reason"] for row in read_csv(ledger)}, want)
+            self.assertGreaterEqual(r["decoded_by"]["png"], 1)
+        r, = results("inspect", folder, "--check")
+        self.assertEqual({b["path"] for b in r["broken_files"]}, set(want))
+        self.assertTrue(all(b["reason"] for b in r["broken_files"]))
+
+    def test_image_size_is_width_by_height(self):
+        folder = self.generate()
+        common = ("bench", "--data", folder, "--map", "decode", "--batch", 8, "--runs", 1, "--hash")
+        sizes = {}
+        for size, width, height in (("40x24", 40, 24), ("24x40", 24, 40), ("24", 24, 24)):
+            r, = results(*common, "--image-size", size)
+            self.assertEqual((r["image"]["width"], r["image"]["height"]), (width, height))
+            sizes[size] = r["batch_hash"]
+        self.assertEqual(len(set(sizes.values())), 3)
+        for wrong in ("0", "x", "40x", "x24", "40x24x3", "-1", "99999"):
+            self.assertEqual(run(*common, "--image-size", wrong).status, 2, wrong)
 
     def hash_of(self, folder, *more):
         r, = results("bench", "--data", folder, "--map", "decode", "--image-size", 64, "--batch", 8,

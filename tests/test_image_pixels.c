@@ -181,6 +181,33 @@ static void layouts_and_types_hold_the_same_pixels(void **state)
     free(made.rgb);
 }
 
+static void a_rotation_noted_in_exif_is_ignored(void **state)
+{
+    /* APP1: "Exif", a little-endian TIFF header, one entry: 0x112, orientation, is 6. */
+    static const uint8_t exif[36] = {0xff, 0xe1, 0,  34, 'E', 'x', 'i', 'f', 0, 0,
+                                     'I',  'I',  42, 0,  8,   0,   0,   0,   1, 0,
+                                     0x12, 1,    3,  0,  1,   0,   0,   0,   6, 0};
+    struct mr_decoder_opts o = {.width = 30, .height = 20};
+    struct photo p = sample_photo(90, 60, 3);
+    struct mr_decoder *d = new_decoder(&o);
+    for (int kind = 0; kind < 15; kind += 14) { /* by our decoder and by libjpeg-turbo */
+        struct sample s = sample_jpeg(&p, &sample_jpeg_kinds[kind]), turned;
+        turned = (struct sample){malloc(s.len + sizeof exif), s.len + sizeof exif};
+        memcpy(turned.bytes, s.bytes, 2);
+        memcpy(turned.bytes + 2, exif, sizeof exif);
+        memcpy(turned.bytes + 2 + sizeof exif, s.bytes + 2, s.len - 2);
+        float *as_is = decode(d, &o, &s, "as it is"), *noted = decode(d, &o, &turned, "EXIF");
+        assert_int_equal(mr_decoder_path(d), kind ? MR_PATH_TURBO : MR_PATH_OWN);
+        assert_memory_equal(as_is, noted, mr_decoder_bytes(&o));
+        free(as_is);
+        free(noted);
+        free(s.bytes);
+        free(turned.bytes);
+    }
+    free(p.rgb);
+    mr_decoder_free(d);
+}
+
 static void white_is_one_and_black_is_zero(void **state)
 {
     struct mr_decoder_opts o = {.width = 20, .height = 20};
@@ -312,6 +339,7 @@ int main(void)
         cmocka_unit_test(area_of_sharp_images_differs_by_two_at_most_on_average),
         cmocka_unit_test(exact_area_is_within_one_of_the_reference_everywhere),
         cmocka_unit_test(layouts_and_types_hold_the_same_pixels),
+        cmocka_unit_test(a_rotation_noted_in_exif_is_ignored),
         cmocka_unit_test(white_is_one_and_black_is_zero),
         cmocka_unit_test(every_kind_of_png_is_resized_from_its_own_pixels),
         cmocka_unit_test(an_unchanged_size_copies_the_pixels),

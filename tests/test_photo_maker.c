@@ -19,8 +19,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#define N_CLASSES  24
-#define N_TRAIN    8
+#define N_CLASSES  102 /* of Caltech-101 */
+#define N_TRAIN    6
 #define N_HELD     2
 #define GRID       8
 #define SIDE       64 /* edges are looked for at this size */
