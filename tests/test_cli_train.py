@@ -17,6 +17,7 @@ FIELDS = {  # the contract, and what docs/json.md adds to it
     "first_fill_s": NUMBER, "images": int, "harness_s_per_step": NUMBER, "wait_s": list,
     "train_accuracy": MAYBE, "eval_s": NUMBER, "reached_s": MAYBE, "compute_threads": int,
     "engine": str, "batch": int, "accelerators": int, "synthetic": bool, "skipped": int,
+    "decoded_by": (dict, type(None)),
     "errors": dict, "delivered_bytes": int, "partial": bool, "emulated": bool, "cold": TEXT,
     "limit": TEXT, "trace": (dict, type(None)), "checkpoints_skipped": int,
     "checkpoints_waited": int, "checkpoint_wait_s": NUMBER, "drain_s": NUMBER, "state_bytes": int,
@@ -71,6 +72,7 @@ class Results(TrainCase):
             self.assertEqual((r["loss"], r["accuracy"], r["train_accuracy"]), ([], None, None))
             self.assertEqual((r["storage"], r["emulated"], r["cold"]), (None, True, None))
             self.assertEqual((r["synthetic"], r["partial"], r["skipped"]), (False, False, 0))
+            self.assertGreaterEqual(r["decoded_by"]["own"], r["images"])
             self.assertIn(r["limit"], LIMITS)
             self.assertTrue(r["verdict"])
             self.assertTrue(0 < r["au"] <= 1)

@@ -19,6 +19,7 @@
 #include "filesystem.h"
 #include "io_account.h"
 #include "repeat.h"
+#include "trainer.h"
 
 #include <millrace/store.h>
 #include <millrace/trace.h>
@@ -378,15 +379,6 @@ static struct mr_json *errors_json(const struct mr_pipeline_stats *s)
     return o;
 }
 
-static struct mr_json *decoded_by_json(const struct mr_pipeline_stats *s)
-{
-    struct mr_json *o = mr_json_object();
-    mr_json_set(o, "own", mr_json_int((int64_t)s->decoded_by[MR_PATH_OWN]));
-    mr_json_set(o, "turbo", mr_json_int((int64_t)s->decoded_by[MR_PATH_TURBO]));
-    mr_json_set(o, "png", mr_json_int((int64_t)s->decoded_by[MR_PATH_PNG]));
-    return o;
-}
-
 static struct mr_json *per_image(double seconds, uint64_t n)
 {
     return n ? mr_json_real(seconds / (double)n) : mr_json_null();
@@ -447,7 +439,7 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "cpu_s_per_image", mr_json_real(m->samples ? m->cpu_s / (double)m->samples : 0));
     mr_json_set(o, "decode_s_per_image", per_image(r->stats.decode_s, m->samples));
     mr_json_set(o, "resize_s_per_image", per_image(r->stats.resize_s, m->samples));
-    mr_json_set(o, "decoded_by", r->pipe.decode ? decoded_by_json(&r->stats) : mr_json_null());
+    mr_json_set(o, "decoded_by", r->pipe.decode ? mr_decoded_by_json(&r->stats) : mr_json_null());
     mr_json_set(o, "read_latency_us", latency_json(&m->read));
     mr_json_set(o, "batch_latency_us", latency_json(&m->batch));
     mr_json_set(o, "device_bytes", known(m->device_bytes));

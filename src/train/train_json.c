@@ -35,6 +35,15 @@ static struct mr_json *errors(const struct mr_pipeline_stats *s)
     return o;
 }
 
+struct mr_json *mr_decoded_by_json(const struct mr_pipeline_stats *s)
+{
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "own", mr_json_int((int64_t)s->decoded_by[MR_PATH_OWN]));
+    mr_json_set(o, "turbo", mr_json_int((int64_t)s->decoded_by[MR_PATH_TURBO]));
+    mr_json_set(o, "png", mr_json_int((int64_t)s->decoded_by[MR_PATH_PNG]));
+    return o;
+}
+
 /* Seconds, or null when that was not reached. */
 static struct mr_json *reached(double s)
 {
@@ -93,6 +102,8 @@ struct mr_json *mr_train_result_json(const struct mr_train_opts *o, const struct
     mr_json_set(j, "synthetic", mr_json_bool(o->synthetic || !o->data));
     mr_json_set(j, "skipped", mr_json_int((int64_t)r->stats.replaced));
     mr_json_set(j, "errors", errors(&r->stats));
+    mr_json_set(j, "decoded_by",
+                o->synthetic || !o->data ? mr_json_null() : mr_decoded_by_json(&r->stats));
     mr_json_set(j, "delivered_bytes", mr_json_int((int64_t)r->stats.delivered_bytes));
     mr_json_set(j, "checkpoints", checkpoints(r));
     mr_json_set(j, "checkpoints_skipped", mr_json_int((int64_t)r->checkpoint.skipped));

@@ -78,5 +78,7 @@ void mr_train_result_fini(struct mr_train_result *r);
 /* The fields of docs/json.md, "train", but for `storage` and `verdict`, which the caller adds. */
 struct mr_json *mr_train_result_json(const struct mr_train_opts *o,
                                      const struct mr_train_result *r);
+/* Who decoded how many images: {own, turbo, png}. */
+struct mr_json *mr_decoded_by_json(const struct mr_pipeline_stats *s);
 
 #endif
