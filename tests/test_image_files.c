@@ -29,10 +29,10 @@ static const struct {
 } limits[] = {
     {"bilinear", {.width = 224, .height = 224}, 1, 2, 256},
     {"exact", {.width = 224, .height = 224, .exact = 1}, 0.1, 0.1, 1},
-    {"area 224", {.width = 224, .height = 224, .resize = MR_RESIZE_AREA}, 2, 4, 256},
-    {"area 64", {.width = 64, .height = 64, .resize = MR_RESIZE_AREA}, 2, 4, 256},
-    {"area 48", {.width = 48, .height = 48, .resize = MR_RESIZE_AREA}, 2, 4, 256},
-    {"area 32", {.width = 32, .height = 32, .resize = MR_RESIZE_AREA}, 2, 4, 256},
+    {"area 224", {.width = 224, .height = 224, .resize = MR_RESIZE_AREA}, 2, 10, 256},
+    {"area 64", {.width = 64, .height = 64, .resize = MR_RESIZE_AREA}, 2, 10, 256},
+    {"area 48", {.width = 48, .height = 48, .resize = MR_RESIZE_AREA}, 2, 10, 256},
+    {"area 32", {.width = 32, .height = 32, .resize = MR_RESIZE_AREA}, 2, 10, 256},
     {"exact area", {.width = 64, .height = 64, .resize = MR_RESIZE_AREA, .exact = 1}, 0.1, 0.1, 1},
 };
 #define N_LIMITS (sizeof limits / sizeof limits[0])
