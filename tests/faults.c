@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static atomic_uint_fast64_t n_calls, fail_at, n_allocations, n_reads, break_at;
-static atomic_int armed, hit, break_code, openat2_error;
+static atomic_int armed, hit, break_code, openat2_error, broken_ring;
 static atomic_int_fast64_t live, live_bytes, peak_bytes;
 static atomic_uint_fast64_t largest;
 static enum fault_kind kind;
@@ -31,6 +31,7 @@ void faults_begin(enum fault_kind k, uint64_t at)
     atomic_store(&n_calls, 0);
     atomic_store(&fail_at, at);
     atomic_store(&hit, 0);
+    atomic_store(&broken_ring, -1);
     atomic_store(&armed, 1);
 }
 
@@ -73,6 +74,7 @@ static int turn(unsigned kinds)
 #define SHORT     (1u << FAULT_SHORT)
 #define FULL      (1u << FAULT_FULL)
 #define LATE      (1u << FAULT_LATE)
+#define RING      (1u << FAULT_RING)
 
 void faults_reset_sizes(void)
 {
@@ -424,6 +426,25 @@ WRAP(void, io_uring_queue_exit, struct io_uring *ring)
     __real_io_uring_queue_exit(ring);
 }
 
+WRAP(int, pipe2, int *end, int flags)
+{
+    int r = turn(FAIL) ? file_error() : __real_pipe2(end, flags);
+    if (!r)
+        atomic_fetch_add(&live, 2);
+    return r;
+}
+
+WRAP(int, io_uring_register_files_update, struct io_uring *ring, unsigned at, const int *fds,
+     unsigned n)
+{
+    return turn(FAIL) ? -ENOMEM : __real_io_uring_register_files_update(ring, at, fds, n);
+}
+
+WRAP(int, io_uring_register_files, struct io_uring *ring, const int *fds, unsigned n)
+{
+    return turn(FAIL) ? -ENOMEM : __real_io_uring_register_files(ring, fds, n);
+}
+
 WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
 {
     return turn(FAIL) ? -ENOMEM : __real_io_uring_register_files_sparse(ring, n);
@@ -445,11 +466,34 @@ static void break_completions(struct io_uring *ring)
     }
 }
 
+int __real_io_uring_submit_and_get_events(struct io_uring *ring);
+
+/* Nonzero when this entry into a ring is to fail.  A ring that fails for good stays so. */
+static int ring_error(struct io_uring *ring)
+{
+    if (atomic_load(&armed) && kind == FAULT_RING && atomic_load(&broken_ring) == ring->ring_fd)
+        return -EBADR;
+    if (!turn(EINTR_TOO | RING))
+        return 0;
+    if (kind == FAULT_EINTR)
+        return -EINTR;
+    __real_io_uring_submit_and_get_events(ring);
+    atomic_store(&broken_ring, ring->ring_fd);
+    return -EBADR;
+}
+
+WRAP(int, io_uring_submit_and_get_events, struct io_uring *ring)
+{
+    int r = ring_error(ring);
+    return r ? r : __real_io_uring_submit_and_get_events(ring);
+}
+
 WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
 {
-    if (turn(EINTR_TOO))
-        return -EINTR;
-    int r = __real_io_uring_submit_and_wait(ring, n);
+    int r = ring_error(ring);
+    if (r)
+        return r;
+    r = __real_io_uring_submit_and_wait(ring, n);
     if (atomic_load(&break_at))
         break_completions(ring);
     return r;
@@ -458,9 +502,10 @@ WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
 WRAP(int, io_uring_submit_and_wait_timeout, struct io_uring *ring, struct io_uring_cqe **cqe,
      unsigned n, struct __kernel_timespec *ts, sigset_t *mask)
 {
-    if (turn(EINTR_TOO))
-        return -EINTR;
-    int r = __real_io_uring_submit_and_wait_timeout(ring, cqe, n, ts, mask);
+    int r = ring_error(ring);
+    if (r)
+        return r;
+    r = __real_io_uring_submit_and_wait_timeout(ring, cqe, n, ts, mask);
     if (atomic_load(&break_at))
         break_completions(ring);
     return r;

@@ -13,6 +13,7 @@ enum fault_kind {
     FAULT_SHORT, /* a read that delivers one byte, a write that takes one */
     FAULT_FULL,  /* ENOSPC; only calls that may report it */
     FAULT_LATE,  /* EINTR of a call that has changed a name all the same: network file systems */
+    FAULT_RING,  /* a ring takes what it is given, then fails for good: EBADR */
 };
 
 /* Count calls from now on; call number `at` (from 1) fails.  0: none does. */

@@ -3,7 +3,8 @@
  * An op is one request at a time: a short transfer is continued where it stopped, "not now" is
  * asked again.  user_data of a request is the address of its op.  n_under_way counts requests that
  * the kernel may still write to memory for: closing waits for them, because a buffer that is freed
- * earlier would be written after it belongs to somebody else. */
+ * earlier would be written after it belongs to somebody else.  If the ring fails, they are
+ * cancelled first. */
 #include "raw_ring.h"
 
 #include "clock.h"
@@ -18,6 +19,7 @@
 
 struct mr_raw_ring {
     struct io_uring ring;
+    int witness;
     unsigned n_under_way;
 };
 
@@ -29,8 +31,12 @@ int mr_raw_ring_open(unsigned depth, struct mr_raw_ring **out, struct mr_error *
     r->n_under_way = 0;
     int code = mr_ring_init(&r->ring, depth);
     if (!code) {
-        *out = r;
-        return 0;
+        code = mr_ring_add_witness(&r->ring, 0, &r->witness);
+        if (!code) {
+            *out = r;
+            return 0;
+        }
+        io_uring_queue_exit(&r->ring);
     }
     free(r);
     if (code == -EMFILE || code == -ENFILE || code == -ENOMEM)
@@ -137,6 +143,6 @@ void mr_raw_ring_close(struct mr_raw_ring *r)
             r->n_under_way--;
         }
     }
-    io_uring_queue_exit(&r->ring);
+    mr_ring_exit(&r->ring, r->witness, r->n_under_way != 0);
     free(r);
 }

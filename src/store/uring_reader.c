@@ -60,6 +60,8 @@ enum part { PART_OPEN, PART_READ, PART_CLOSE, N_PARTS };
 
 struct mr_uring_reader {
     struct io_uring ring;
+    int witness;          /* see ring_setup.c */
+    unsigned n_under_way; /* ops that the kernel may write to memory for */
     int open_flags;
     int never_cached; /* files cannot be opened ahead here */
     unsigned n_free;
@@ -68,24 +70,25 @@ struct mr_uring_reader {
 
 /* Chains that read from a slot opened by the same chain need Linux 5.19 or so; there is no flag to
  * ask for, hence a trial with a file that is always there: our own program. */
-static int trial(struct mr_uring_reader *r)
+static int trial(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
-    uint8_t bytes[64];
-    struct mr_uring_op op = {.path = "/proc/self/exe", .buf = bytes, .cap = sizeof bytes, .max = 1};
     struct mr_uring_op *done;
-    mr_uring_reader_start(r, &op);
+    mr_uring_reader_start(r, op);
     int n = mr_uring_reader_wait(r, &done, 1);
-    return n < 0 ? n : op.open_res < 0 ? op.open_res : op.read_res < 0 ? op.read_res : 0;
+    return n < 0 ? n : op->open_res < 0 ? op->open_res : op->read_res < 0 ? op->read_res : 0;
 }
 
 int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
                          struct mr_error *err)
 {
+    uint8_t bytes[64];
+    struct mr_uring_op op = {.path = "/proc/self/exe", .buf = bytes, .cap = sizeof bytes, .max = 1};
     struct mr_uring_reader *r = malloc(sizeof *r + depth * sizeof *r->free_slot);
     if (!r)
         return mr_fail(err, -ENOMEM, "io_uring: no memory");
     r->n_free = depth;
     r->never_cached = 0;
+    r->n_under_way = 0;
     r->open_flags = O_RDONLY | O_NONBLOCK;
     for (unsigned i = 0; i < depth; i++)
         r->free_slot[i] = i;
@@ -97,29 +100,26 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
         return mr_fail(err, -ENOTSUP, "io_uring is not available here (%s); use the threads engine",
                        mr_errno_text(code));
     }
-    code = io_uring_register_files_sparse(&r->ring, depth);
+    code = mr_ring_add_witness(&r->ring, depth, &r->witness);
     if (code) {
-        mr_fail(err, code, "io_uring: cannot register %u files: %s (ulimit -n)", depth,
-                mr_errno_text(code));
-        goto failed;
+        io_uring_queue_exit(&r->ring);
+        free(r);
+        return mr_fail(err, code, "io_uring: cannot register %u files: %s (ulimit -n)", depth,
+                       mr_errno_text(code));
     }
     /* Opening a cold file blocks in a kernel worker; let as many block as there are files. */
     unsigned workers[2] = {depth, depth};
     io_uring_register_iowq_max_workers(&r->ring, workers);
-    code = trial(r);
+    code = trial(r, &op);
     if (code) {
         mr_fail(err, -ENOTSUP, "io_uring: this kernel cannot chain open and read (%s)",
                 mr_errno_text(code));
-        code = -ENOTSUP;
-        goto failed;
+        mr_uring_reader_close(r);
+        return -ENOTSUP;
     }
     r->open_flags = O_RDONLY | O_NONBLOCK | (direct ? O_DIRECT : 0);
     *out = r;
     return 0;
-failed:
-    io_uring_queue_exit(&r->ring);
-    free(r);
-    return code;
 }
 
 static void tag(struct io_uring_sqe *sqe, struct mr_uring_op *op, enum part part, unsigned flags)
@@ -172,6 +172,7 @@ static void start_found(struct mr_uring_reader *r, struct mr_uring_op *op)
 
 void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
+    r->n_under_way++;
     if (op->is_found) {
         start_found(r, op);
         return;
@@ -289,7 +290,10 @@ static void finish_part(struct mr_uring_reader *r, const struct io_uring_cqe *cq
         (*op)->open_res = cqe->res;
     else if (part == PART_READ)
         (*op)->read_res = cqe->res;
-    if (--(*op)->n_pending == 0 && !(*op)->is_found)
+    if (--(*op)->n_pending)
+        return;
+    r->n_under_way--;
+    if (!(*op)->is_found)
         r->free_slot[r->n_free++] = (*op)->slot;
 }
 
@@ -351,6 +355,6 @@ void mr_uring_reader_close(struct mr_uring_reader *r)
 {
     if (!r)
         return;
-    io_uring_queue_exit(&r->ring);
+    mr_ring_exit(&r->ring, r->witness, r->n_under_way != 0);
     free(r);
 }

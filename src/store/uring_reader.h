@@ -55,7 +55,8 @@ int mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, u
 /* The same, but 0 when none has finished by `until_ns`; the kernel may be late by 50 us. */
 int mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max,
                                uint64_t until_ns);
-/* Nothing may be under way. */
+/* What is under way, because the ring failed, is cancelled; afterwards the kernel has let go of it
+ * and its buffers may be freed.  From any thread. */
 void mr_uring_reader_close(struct mr_uring_reader *r);
 
 #endif
