@@ -5,15 +5,59 @@ import collections
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+import unittest
 
+import chromium
 from system_kit import (MILLRACE, TIMEOUT_S, TempDirCase, engines, main, make_files, needs, results,
                         run)
 
 COLUMNS = ["Epoch", "Rank", "Action Name", "Action Description", "Start Time", "End Time",
            "Time Taken", "Process ID", "Current Thread"]
+
+
+# JavaScript: what Chromium's own parser makes of the file, and the spans of a line that cross.
+JUDGE = """
+(() => {
+    const events = JSON.parse(document.body.innerText).traceEvents;
+    const lines = {}, kinds = {}, crossing = [];
+    for (const e of events) {
+        kinds[e.ph] = (kinds[e.ph] || 0) + 1;
+        if (e.ph === 'X')
+            (lines[e.pid + '/' + e.tid] ||= []).push(e);
+    }
+    const ns = us => Math.round(us * 1000);
+    for (const line of Object.values(lines)) {
+        const all = line.map(e => [ns(e.ts), ns(e.ts) + ns(e.dur), e.name]);
+        all.sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+        const open = [];
+        for (const span of all) {
+            while (open.length && open[open.length - 1][1] <= span[0])
+                open.pop();
+            if (open.length && open[open.length - 1][1] < span[1])
+                crossing.push([open[open.length - 1], span]);
+            open.push(span);
+        }
+    }
+    const counters = events.filter(e => e.ph === 'C');
+    return {kinds, crossing, lines: Object.keys(lines).length,
+            tracks: [...new Set(counters.map(e => e.name))],
+            values: counters.every(e => Object.values(e.args).every(Number.isFinite))};
+})()
+"""
+
+
+def disks():
+    """Names of whole block devices that have been used since the system started."""
+    try:
+        with open("/proc/diskstats", encoding="ascii") as f:
+            rows = [line.split() for line in f]
+    except OSError:
+        return []
+    return [r[2] for r in rows if int(r[3]) + int(r[7]) and os.path.exists(f"/sys/block/{r[2]}")]
 
 
 def spans_of(trace):
@@ -31,6 +75,16 @@ class TraceCase(TempDirCase):
                    self.dir / trace, *args)
         self.assert_status(done, status)
         return done
+
+    def train(self, *more):
+        """A short training with a long wait in each step: counters come ten times a second."""
+        done = run("generate", "--count", 24, "--classes", 2, "--preset", "caltech101", "--out",
+                   self.dir / "data")
+        self.assert_status(done, 0)
+        done = run("train", "--data", self.dir / "data", "--device", "emulated:0.1", "--batch", 4,
+                   "--image-size", 32, "--trace", self.dir / "t.json", *more)
+        self.assert_status(done, 0)
+        return self.load()["traceEvents"]
 
     def load(self, name="t.json"):
         return json.loads((self.dir / name).read_text())
@@ -104,6 +158,70 @@ class ChromeTraces(TraceCase):
         args = ["bench", "--data", folder, "--batch", 16, "--runs", 1, "--hash"]
         plain, traced = results(*args), results(*args, "--trace", self.dir / "t.json")
         self.assertEqual(plain[0]["batch_hash"], traced[0]["batch_hash"])
+
+
+class TrainTraces(TraceCase):
+    def test_the_system_is_drawn_beside_the_spans(self):
+        events = self.train()
+        counters = collections.defaultdict(list)
+        for e in events:
+            if e["ph"] == "C":
+                (value,) = e["args"].values()
+                counters[e["name"]].append(value)
+        if os.path.exists("/proc/stat"):
+            self.assertTrue(counters["CPU busy %"])
+            self.assertTrue(all(-1 <= v <= 101 for v in counters["CPU busy %"]), counters)
+        drawn = {d for d in disks() if f"{d} read MB/s" in counters}
+        for disk in drawn:
+            for what in ("write MB/s", "queue"):
+                self.assertEqual(len(counters[f"{disk} {what}"]),
+                                 len(counters[f"{disk} read MB/s"]))
+        if disks():
+            self.assertTrue(drawn)
+
+    def test_draining_goes_on_after_the_end_of_the_run(self):
+        if shutil.disk_usage(self.dir).free < 4e9:
+            self.skipTest("less than 4 GB free")
+        # One checkpoint, after the last step: hundreds of megabytes are yet to be copied.
+        events = self.train("--checkpoint", self.dir / "fast", "--mode", "burst", "--every", 6,
+                            "--drain", self.dir / "far")
+        (end,) = [e["ts"] for e in events if e["ph"] == "i" and e["name"] == "end of run"]
+        drains = [e for e in events if e["ph"] == "X" and e["name"] == "Drain"]
+        self.assertTrue(drains)
+        last = max(e["ts"] + e["dur"] for e in drains)
+        self.assertGreater(last, end)
+        (r,) = results("inspect", self.dir / "t.json")
+        self.assertGreater(r["after_end_s"], 0)
+        self.assertGreaterEqual(r["after_end_s"], (last - end) / 1e6 - 1e-6)
+
+
+@unittest.skipUnless(chromium.program(), "chromium is not installed")
+class InChromium(TraceCase):
+    """What a browser's own parser makes of the files."""
+
+    def judge(self):
+        browser = chromium.Browser()
+        self.addCleanup(browser.close)
+        (self.dir / "t.txt").write_bytes((self.dir / "t.json").read_bytes())
+        browser.open(self.dir / "t.txt")
+        found = browser.evaluate(JUDGE)
+        self.assertEqual(found["crossing"], [])
+        self.assertTrue(found["values"])
+        spans = spans_of(self.load())
+        self.assertEqual(found["kinds"]["X"], len(spans))
+        self.assertEqual(found["lines"], len({(e["pid"], e["tid"]) for e in spans}))
+        return found
+
+    def test_a_trace_of_bench_is_read_and_nested(self):
+        self.data()
+        self.bench("--threads", 2, "--epochs", 2)
+        self.assertGreaterEqual(self.judge()["kinds"]["X"], 128)
+
+    def test_a_trace_of_train_is_read_with_its_curves(self):
+        self.train()
+        found = self.judge()
+        self.assertGreaterEqual(found["kinds"]["C"], 1)
+        self.assertIn("CPU busy %", found["tracks"])
 
 
 class TimeLoggerTraces(TraceCase):
