@@ -24,6 +24,7 @@ static atomic_uint_fast64_t largest;
 static enum fault_kind kind;
 void (*faults_before_read)(void);
 void (*faults_before_statx)(void);
+int (*faults_before_syscall)(long number);
 
 void faults_begin(enum fault_kind k, uint64_t at)
 {
@@ -75,6 +76,11 @@ static int turn(unsigned kinds)
 #define FULL      (1u << FAULT_FULL)
 #define LATE      (1u << FAULT_LATE)
 #define RING      (1u << FAULT_RING)
+
+int faults_turn(void)
+{
+    return turn(FAIL);
+}
 
 void faults_reset_sizes(void)
 {
@@ -268,6 +274,8 @@ void faults_refuse_openat2(int code)
 /* syscall is variadic in its declaration; no call of ours has more arguments. */
 WRAP(long, syscall, long number, long a, long b, long c, long d)
 {
+    if (faults_before_syscall && faults_before_syscall(number))
+        return -1;
     if (number != SYS_openat2)
         return __real_syscall(number, a, b, c, d);
     if (atomic_load(&openat2_error)) {

@@ -21,6 +21,9 @@ void faults_begin(enum fault_kind kind, uint64_t at);
 /* Stop; nonzero when a call was made to fail. */
 int faults_end(void);
 
+/* For a test with wrappers of its own: is it this call's turn to fail?  FAULT_FAIL only. */
+int faults_turn(void);
+
 /* Blocks, mappings and descriptors that are alive. */
 int64_t faults_live(void);
 /* Allocations of any kind since the program began. */
@@ -39,6 +42,9 @@ extern void (*faults_before_statx)(void);
 /* An errno that openat2 answers while set: nothing is ever in memory (EAGAIN), or not here (EPERM).
  */
 void faults_refuse_openat2(int code);
+/* Called with the number of each system call without a function of its own; nonzero: it fails, and
+ * errno has been set. */
+extern int (*faults_before_syscall)(long number);
 /* The n-th successful read completion of io_uring (from 1) becomes this error. */
 void faults_break_completion(uint64_t n, int code);
 

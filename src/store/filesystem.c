@@ -20,9 +20,36 @@
 #define LOOP_MAJOR  7
 #define MAX_STACK   8 /* devices on top of each other */
 
+static int is_cached_below(const char *sys, unsigned depth);
+
+/* The same of a device's parts, for the one at this place. */
+static int are_parts_cached(const char *sys, unsigned depth)
+{
+    char path[PATH_MAX];
+    struct dirent *d;
+    snprintf(path, sizeof path, "%s/slaves", sys);
+    DIR *parts = opendir(path);
+    int cached = !parts && errno != ENOENT;
+    while (parts && !cached) {
+        errno = 0;
+        d = readdir(parts);
+        cached = !d && errno;
+        if (!d)
+            break;
+        if (d->d_name[0] == '.')
+            continue;
+        cached = snprintf(path, sizeof path, "%s/slaves/%s", sys, d->d_name) >= PATH_MAX ||
+                 is_cached_below(path, depth + 1);
+    }
+    if (parts)
+        closedir(parts);
+    return cached;
+}
+
 /* Whether the device at this place in /sys has another cache below.  A loop device reads its
  * backing file through the page cache unless direct I/O is switched on: then what we evict above is
- * still cached below.  A partition asks its disk, a mapped or striped device its parts. */
+ * still cached below.  A partition asks its disk, a mapped or striped device its parts.  What
+ * cannot be found out counts as cached: "cold" needs a proof. */
 static int is_cached_below(const char *sys, unsigned depth)
 {
     char path[PATH_MAX];
@@ -31,6 +58,8 @@ static int is_cached_below(const char *sys, unsigned depth)
         return 1;
     snprintf(path, sizeof path, "%s/loop/dio", sys);
     FILE *f = fopen(path, "re");
+    if (!f && errno != ENOENT)
+        return 1;
     if (f) {
         int c = fgetc(f);
         fclose(f);
@@ -41,19 +70,7 @@ static int is_cached_below(const char *sys, unsigned depth)
         snprintf(path, sizeof path, "%s/..", sys);
         return is_cached_below(path, depth + 1);
     }
-    snprintf(path, sizeof path, "%s/slaves", sys);
-    DIR *parts = opendir(path);
-    struct dirent *d;
-    int cached = 0;
-    while (parts && !cached && (d = readdir(parts))) {
-        if (d->d_name[0] == '.')
-            continue;
-        cached = snprintf(path, sizeof path, "%s/slaves/%s", sys, d->d_name) >= PATH_MAX ||
-                 is_cached_below(path, depth + 1);
-    }
-    if (parts)
-        closedir(parts);
-    return cached;
+    return errno != ENOENT || are_parts_cached(sys, depth);
 }
 
 static int loop_is_cached(unsigned maj, unsigned min)
