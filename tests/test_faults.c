@@ -16,6 +16,7 @@
 #define N 40
 
 static char set_path[512], list_path[512];
+static int n_before_break;
 
 static struct mr_pipeline_opts opts(enum mr_engine engine)
 {
@@ -243,6 +244,68 @@ static void a_failed_or_short_completion_of_a_ring_is_handled(void **state)
     faults_refuse_openat2(0);
 }
 
+/* ---- a file that the device cannot read ---- */
+
+struct naming {
+    unsigned n;
+    int code;
+    char stage[16], path[512];
+    uint64_t index;
+    int is_replaced;
+};
+
+static void keep_name(void *ctx, const struct mr_bad_sample *bad)
+{
+    struct naming *to = ctx;
+    to->n++;
+    to->code = bad->code;
+    to->index = bad->index;
+    to->is_replaced = bad->substitute && strcmp(bad->substitute, bad->path);
+    snprintf(to->stage, sizeof to->stage, "%s", bad->stage);
+    snprintf(to->path, sizeof to->path, "%s", bad->path);
+}
+
+static void break_a_read(void)
+{
+    if (n_before_break-- == 0)
+        faults_begin(FAULT_FAIL, 1);
+}
+
+static void a_read_error_is_replaced_and_named_in_both_engines(void **state)
+{
+    make_set(*state);
+    for (int e = 0; e < 2; e++) {
+        struct naming named = {0};
+        struct mr_pipeline_opts o = opts(e ? MR_ENGINE_URING : MR_ENGINE_THREADS);
+        if (e && whole_run(set_path, &o) == -ENOTSUP)
+            return;
+        /* In listed order, one at a time: the sixth read is that of sample 5. */
+        o.shuffle = MR_SHUFFLE_NONE;
+        o.threads = o.io_depth = 1;
+        o.on_error = keep_name;
+        o.on_error_ctx = &named;
+        n_before_break = 5;
+        faults_before_read = e ? NULL : break_a_read;
+        faults_break_completion(e ? 1 + 6 : 0, -EIO); /* the ring's trial is the first */
+        char reasons[256];
+        char path[512];
+        struct mr_dataset *d = photo_set_open(set_path);
+        assert_true(mr_dataset_path(d, 5, path, sizeof path) >= 0);
+        mr_dataset_unref(d);
+        reasons_of_run(o, reasons);
+        faults_before_read = NULL;
+        faults_break_completion(0, 0);
+        assert_true(faults_end() || e);
+        assert_string_equal(reasons, "I/O error:1;");
+        assert_int_equal(named.n, 1);
+        assert_int_equal(named.code, -EIO);
+        assert_string_equal(named.stage, "read");
+        assert_int_equal(named.index, 5);
+        assert_true(named.is_replaced);
+        assert_string_equal(named.path, path);
+    }
+}
+
 static char victim[600];
 static int n_before_cut;
 
@@ -382,6 +445,7 @@ int main(void)
         WITH_TEMPDIR(every_call_may_fail_once_with_an_emulated_device),
         WITH_TEMPDIR(interruptions_and_short_reads_are_continued),
         WITH_TEMPDIR(a_failed_or_short_completion_of_a_ring_is_handled),
+        WITH_TEMPDIR(a_read_error_is_replaced_and_named_in_both_engines),
         WITH_TEMPDIR(a_file_that_shrinks_while_it_is_read_is_a_bad_sample),
         WITH_TEMPDIR(the_steady_state_allocates_nothing),
         WITH_TEMPDIR(a_thousand_failing_chains_leave_no_descriptor),
