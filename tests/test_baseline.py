@@ -6,11 +6,12 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import unittest
 
 from system_kit import (MILLRACE, STRACE_ENV, TIMEOUT_S, OnTerminal, TempDirCase, is_root, main,
-                        mount_small_disk, needs, run, text)
+                        mount_small_disk, needs, run, text, uring_missing)
 
 PATTERNS = ["seq", "random-imagenet", "random-16k", "random-4k", "small-files", "fsync"]
 FIELDS = {"pattern", "engine", "direct", "depth", "block_bytes", "split", "file_bytes", "storage",
@@ -83,6 +84,64 @@ class WhatItReports(Baseline):
             for key in ("scheduler", "read_ahead_kb", "max_request_kb", "nr_requests",
                         "logical_block_bytes", "physical_block_bytes"):
                 self.assertIn(key, storage)
+
+    def on_ext4(self):
+        """The record of the device under an ext4 that no loop device caches, or skip."""
+        done = run("baseline", self.where, *TINY, "--json", "-")
+        self.assert_status(done, 0)
+        storage = done.json["environment"]["storage"]
+        device = storage.get("device", "loop")
+        if storage["file_system"] != "ext4" or device.startswith(("loop", "dm-", "md")):
+            self.skipTest(f"{storage['file_system']} on {device}")
+        return storage, {r["pattern"]: r for r in done.json["results"]}
+
+    def test_on_ext4_everything_goes_around_the_cache(self):
+        _, r = self.on_ext4()
+        for name in PATTERNS[:4]:
+            if not uring_missing():
+                self.assertEqual(r[name]["engine"], "uring")
+            self.assertEqual((r[name]["direct"], r[name]["cold"]), (True, "data"), name)
+
+    def test_the_device_is_recorded_as_sysfs_has_it(self):
+        storage, _ = self.on_ext4()
+        (device,) = pathlib.Path("/sys/class/block").glob(storage["device"])
+        queue = device.resolve() / "queue"
+        if not queue.exists():
+            queue = device.resolve().parent / "queue"
+        for key, name in (("scheduler", "scheduler"), ("read_ahead_kb", "read_ahead_kb"),
+                          ("max_request_kb", "max_sectors_kb"), ("nr_requests", "nr_requests"),
+                          ("logical_block_bytes", "logical_block_size"),
+                          ("physical_block_bytes", "physical_block_size"),
+                          ("write_cache", "write_cache"), ("rotational", "rotational")):
+            self.assertEqual(str(storage[key]).strip(), (queue / name).read_text().strip(), key)
+
+    def test_the_defaults_are_the_studys(self):
+        done = run("baseline", "--help")
+        self.assertRegex(done.out, r"--size SIZE [^\[]*\[5G\]")
+        self.assertRegex(done.out, r"--runs N [^\[]*\[6\]")
+
+    def test_of_several_runs_the_first_is_left_out_and_the_median_given(self):
+        r = self.measure("--size", "1M", "--runs", 4)
+        for name in PATTERNS:
+            self.assertEqual(len(r[name]["runs"]), 3)
+        self.assertAlmostEqual(r["random-16k"]["iops"], statistics.median(r["random-16k"]["runs"]),
+                               places=3)
+
+    @needs("strace")
+    def test_the_file_is_direct_and_the_sync_is_timed(self):
+        self.on_ext4()
+        log = self.dir / "log"
+        prefix = ["strace", "-f", "-y", "-qq", "-o", log, "--seccomp-bpf", "-e",
+                  "trace=fcntl,fsync", "-e", "inject=fsync:delay_exit=300000:when=1"]
+        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("strace cannot trace here")
+        r = self.measure(*TINY, prefix=prefix, env=STRACE_ENV)
+        calls = [line for line in log.read_text().splitlines() if "/unnamed" in line]
+        direct = [i for i, c in enumerate(calls) if "F_SETFL" in c and "O_DIRECT" in c]
+        syncs = [i for i, c in enumerate(calls) if " fsync(" in c]
+        self.assertTrue(direct and direct[0] < syncs[0], calls[:20])
+        # The first sync, that of the write in order, took 0.3 s longer.
+        self.assertLessEqual(r["seq"]["write_mb_per_s"], (1 << 20) / 0.3e6)
 
     @needs("strace")
     def test_without_io_uring_threads_do_the_work(self):
