@@ -6,6 +6,7 @@ owner of the files and to somebody else.  Needs root: the file systems are made 
 namespace of our own, so that they vanish with this process whatever happens."""
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import pathlib
@@ -19,12 +20,14 @@ import tempfile
 import time
 import unittest
 
+import seccomp_filter
 from system_kit import (STRACE_ENV, STRANGER, TIMEOUT_S, engines, is_root, main, make_files, needs,
                         results, run, text)
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE, PR_SET_PDEATHSIG = 0x20000, 0x4000, 1 << 18, 1
 COUNT, SIZE = 24, 150000
 BENCH = ["--batch", 8, "--threads", 2, "--runs", 2]
+CACHESTAT = 451  # Linux 6.5
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -174,6 +177,19 @@ class OnDisk(MountCase):
 
     def test_root(self):
         self.assert_known(self.roots)
+
+    @unittest.skipUnless(seccomp_filter.is_known(), "filters of another architecture")
+    def test_root_on_a_kernel_without_cachestat(self):
+        refuse = seccomp_filter.refuse(CACHESTAT, error=errno.ENOSYS)
+        code = (f"import ctypes; r = ctypes.CDLL(None, use_errno=True).syscall({CACHESTAT}, -1, 0, "
+                "0, 0); print(r, ctypes.get_errno())")
+        try:
+            told = subprocess.run([sys.executable, "-c", code], preexec_fn=refuse,
+                                  capture_output=True, check=True)
+        except subprocess.SubprocessError as e:
+            self.skipTest(f"no filters here: {e}")
+        self.assertEqual(told.stdout.split(), [b"-1", str(errno.ENOSYS).encode()])
+        self.assert_known(self.roots, preexec_fn=refuse)
 
     def test_root_and_files_of_another_owner(self):
         self.assert_known(self.data(self.disk, "others", owner=STRANGER))

@@ -4,9 +4,11 @@
 #include "clock.h"
 #include "device.h"
 #include "draw.h"
+#include "filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -536,6 +538,13 @@ static void a_place_is_found_for_a_file_whatever_its_file_system_tells(void **st
     assert_int_equal(a.physical, b.physical);
     mr_device_place_fd(hdd, fd, 8192, &b);
     assert_int_equal(b.offset, 8192);
+    struct mr_filesystem fs;
+    assert_int_equal(mr_filesystem_of(fd, &fs), 0);
+    if (fs.magic == EXT4_SUPER_MAGIC) { /* which tells, and lays so small a file out in one piece */
+        assert_true(a.has_physical && b.has_physical);
+        assert_true(a.physical > 0);
+        assert_int_equal(b.physical - a.physical, 8192);
+    }
     mr_device_place_fd(hdd, fd, 1 << 30, &b); /* behind the end */
     assert_false(b.has_physical);
     mr_device_place_fd(lustre, fd, 0, &b); /* no seeks: nobody asks */
