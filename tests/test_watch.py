@@ -297,6 +297,28 @@ class Outputs(WatchCase):
                                                         "idle")]
         self.assertTrue(sum(shares) == 0 or abs(sum(shares) - 100) < 0.01, shares)
 
+    def test_the_table_says_what_the_json_says(self):
+        code = "import os; f = open('x', 'wb', 0); f.write(bytes(1 << 22)); os.fsync(f)"
+        done = self.watch("--json", self.dir / "out.json", *python(code), cwd=self.dir)
+        self.assert_status(done, 0)
+        lines = [line.split() for line in (done.out + done.err).splitlines()]
+        (heading,) = [line for line in lines if line[:2] == ["Time", "Name"]]
+        self.assertEqual(heading[2:], ["KBytes", "Merged", "IOs", "Size", "Wait", "QLen", "SvcTim",
+                                       "Util"])
+        (result,) = json.loads((self.dir / "out.json").read_text())["results"]
+        moved = [(d, side) for d in result["devices"] for side in ("read", "write")
+                 if d[side]["ios"]]
+        if not moved:
+            self.skipTest("no block device moved")
+        for device, side in moved:
+            (row,) = [line for line in lines if line[:3] == ["all", device["name"], side]]
+            want = [device[side][key] for key in ("kbytes_per_s", "merged_per_s", "ios_per_s",
+                                                  "size_kb", "wait_ms", "qlen")]
+            want += [device["svctim_ms"], device["util_pct"]]
+            for name, cell, value in zip(heading[2:], row[3:], want, strict=True):
+                self.assertAlmostEqual(float(cell.rstrip("%")), value, msg=name,
+                                       delta=max(0.051 if name == "Util" else 0.006, value / 150))
+
     def test_json_on_standard_output_is_alone_there(self):
         done = self.watch("--json", "-", "--", "echo", "hello")
         self.assert_status(done, 0)

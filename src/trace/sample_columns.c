@@ -53,9 +53,9 @@ const struct mr_column mr_disk_side_columns[MR_N_DISK_SIDE_COLUMNS] = {
     }
 
 const struct mr_column mr_disk_columns[MR_N_DISK_COLUMNS] = {
-    DISK("qlen", "QLen", qlen),
-    DISK("svctim_ms", "SvcTim", svctim),
-    DISK("util_pct", "Util", util),
+    [MR_COLUMN_QLEN] = DISK("qlen", "QLen", qlen),
+    [MR_COLUMN_SVCTIM] = DISK("svctim_ms", "SvcTim", svctim),
+    [MR_COLUMN_UTIL] = DISK("util_pct", "Util", util),
 };
 
 const char *const mr_disk_side_names[MR_DISK_SIDES] = {"read", "write", "discard"};

@@ -31,7 +31,8 @@ struct mr_column {
 extern const struct mr_column mr_system_columns[];    /* of struct mr_system_rates */
 extern const struct mr_column mr_disk_side_columns[]; /* of struct mr_disk_side_rates */
 extern const struct mr_column mr_disk_columns[];      /* of struct mr_disk_rates */
-enum { MR_N_SYSTEM_COLUMNS = 24, MR_N_DISK_SIDE_COLUMNS = 6, MR_N_DISK_COLUMNS = 3 };
+enum { MR_N_SYSTEM_COLUMNS = 24, MR_N_DISK_SIDE_COLUMNS = 6 };
+enum { MR_COLUMN_QLEN, MR_COLUMN_SVCTIM, MR_COLUMN_UTIL, MR_N_DISK_COLUMNS };
 
 extern const char *const mr_disk_side_names[MR_DISK_SIDES]; /* "read", "write", "discard" */
 extern const char *const mr_net_side_names[MR_NET_SIDES];   /* "receive", "transmit" */

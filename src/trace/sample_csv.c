@@ -13,8 +13,11 @@
 #include <math.h>
 
 /* Of struct mr_disk_rates, those that a direction does not have itself. */
-static const unsigned whole_columns[] = {1, 2};
-enum { N_WHOLE = 2, N_DEVICE = MR_N_DISK_SIDE_COLUMNS + N_WHOLE };
+static const unsigned whole_columns[] = {MR_COLUMN_SVCTIM, MR_COLUMN_UTIL};
+enum {
+    N_WHOLE = sizeof whole_columns / sizeof *whole_columns,
+    N_DEVICE = MR_N_DISK_SIDE_COLUMNS + N_WHOLE
+};
 
 static void number(FILE *to, double v)
 {
