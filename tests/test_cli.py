@@ -637,6 +637,32 @@ class OnATerminal(CliCase):
         self.assertEqual(r["images"], 512)
         self.assertIsNone(r["batch_hash"])
 
+    def test_interrupt_of_inspect_leaves_the_part_that_was_seen(self):
+        self.data(1)
+        (path,) = (self.dir / "data").rglob("*.bin")
+        n = 1000000
+        (self.dir / "list.csv").write_text(f"{path},0\n" * n)
+        child = self.start("inspect", self.dir / "list.csv", "--check", "--json",
+                           self.dir / "out.json")
+        child.read_until(b" s left")  # how long it will take is said after half a second
+        self.assertRegex(child.seen, rb"\[[#.]+\] +\d+%  \d+ s left")
+        child.child.send_signal(signal.SIGINT)
+        self.assertEqual(child.finish(), 130)
+        r, = json.loads((self.dir / "out.json").read_bytes())["results"]
+        self.assertIs(r["partial"], True)
+        self.assertLess(r["files"], n)
+
+    def test_interrupt_of_evict_leaves_the_part_that_was_done(self):
+        data = self.data(64)
+        n = 5000
+        child = self.start("evict", *[data] * n, "--json", self.dir / "out.json")
+        child.read_until(b"evicting ")
+        child.child.send_signal(signal.SIGINT)
+        self.assertEqual(child.finish(), 130)
+        results = json.loads((self.dir / "out.json").read_bytes())["results"]
+        self.assertLess(len(results), n)
+        self.assertEqual([r["partial"] for r in results], [False] * (len(results) - 1) + [True])
+
     def test_interrupt_of_the_first_run(self):
         for number, cold in ((signal.SIGINT, []), (signal.SIGTERM, ["--cold"])):
             child = self.long_bench("--epochs", 1000000, *cold)
