@@ -86,11 +86,27 @@ static void the_largest_coefficients_are_right(void **state)
     }
 }
 
+/* A block of one colour has a way of its own, whose sums have ends of their own. */
+static void every_dc_value_is_right(void **state)
+{
+    static const unsigned lasts[] = {0, MR_IDCT_LOW, 63};
+    for (size_t i = 0; i < ARRAY_LEN(simds) * ARRAY_LEN(lasts); i++) {
+        const struct mr_kernels *resizing = mr_kernels_pick(simds[i % ARRAY_LEN(simds)]);
+        for (int dc = INT16_MIN; resizing && dc <= INT16_MAX - 3; dc += 4) {
+            struct unit u = {.last = lasts[i / ARRAY_LEN(simds)], .quantiser = {1}};
+            for (int block = 0; block < 4; block++)
+                u.values[block * 8] = (int16_t)(dc + block);
+            check_unit(mr_jpeg_kernels_pick(resizing), &u);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction_set_gives_what_is_defined),
         cmocka_unit_test(the_largest_coefficients_are_right),
+        cmocka_unit_test(every_dc_value_is_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,11 +173,12 @@ INLINE void idct_low(int16_t *in, const int16_t *quantiser, uint8_t *out, size_t
     store_columns(x, out, stride);
 }
 
-/* Only DC values: every sample of a block is (4 * DC + 16) >> 5. */
+/* Only DC values: every sample of a block is (4 * DC + 16) >> 5, and white where the sum does not
+ * fit 16 bits. */
 INLINE void idct_flat(int16_t *in, const int16_t *quantiser, uint8_t *out, size_t stride)
 {
     VEC x = OP(slli_epi16)(take_row(in, quantiser, 0), 2);
-    x = OP(srai_epi16)(OP(add_epi16)(x, OP(set1_epi16)(16)), 5);
+    x = OP(srai_epi16)(OP(adds_epi16)(x, OP(set1_epi16)(16)), 5);
     x = OP(packs_epi16)(x, x);
     x = OP(shuffle_epi8)(x, zero());
     for (int row = 0; row < 8; row += 2)
