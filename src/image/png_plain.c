@@ -21,26 +21,26 @@
 #include "png_plain.h"
 
 #include "errtext.h"
+#include "inflate.h"
 #include "png_filter.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
 #define SIGNATURE 8
 #define HEADER    (SIGNATURE + 8 + 13 + 4)
-#define MAX_SIDE  (1u << 28) /* zlib counts a row in 32 bits */
+#define MAX_SIDE  (1u << 28) /* a row's bytes fit into 32 bits */
 
 struct mr_png_plain {
-    z_stream zip;
-    int zip_is_ready;
+    struct mr_inflate *zip;
     struct mr_buffer rows; /* a filtered row, two rows of pixels, a row of RGB */
 
     /* of this file */
     const uint8_t *at; /* the next chunk */
     size_t left;
+    const uint8_t *data; /* what is left of this one's image data */
+    size_t n_data;
     uint32_t width, height;
     unsigned step; /* bytes of a pixel */
 };
@@ -64,7 +64,7 @@ static const uint8_t *take_chunk(struct mr_png_plain *p, uint32_t *len)
 
 static int crc_is_right(const uint8_t *data, uint32_t len)
 {
-    return crc32(crc32(0, data - 4, 4), data, len) == read_be32(data + len);
+    return mr_crc32(mr_crc32(0, data - 4, 4), data, len) == read_be32(data + len);
 }
 
 static int read_header(struct mr_png_plain *p, const struct mr_frame *f)
@@ -83,7 +83,7 @@ static int read_header(struct mr_png_plain *p, const struct mr_frame *f)
     return plain && sane && crc_is_right(h, 13) ? 0 : MR_PNG_UNUSUAL;
 }
 
-/* Point zlib at the next chunk of image data. */
+/* Go on with the next chunk of image data. */
 static int next_data(struct mr_png_plain *p, const struct mr_frame *f)
 {
     uint32_t len;
@@ -96,8 +96,8 @@ static int next_data(struct mr_png_plain *p, const struct mr_frame *f)
         return f->opts->accept_truncated
                    ? MR_PNG_UNUSUAL
                    : mr_fail(f->error, -EBADMSG, "PNG: wrong checksum of image data");
-    p->zip.next_in = (Bytef *)data;
-    p->zip.avail_in = len;
+    p->data = data;
+    p->n_data = len;
     return 0;
 }
 
@@ -114,16 +114,14 @@ static int find_data(struct mr_png_plain *p, const struct mr_frame *f)
 /* Inflate exactly n bytes. */
 static int inflate_bytes(struct mr_png_plain *p, const struct mr_frame *f, uint8_t *out, size_t n)
 {
-    p->zip.next_out = out;
-    p->zip.avail_out = (uInt)n;
-    while (p->zip.avail_out) {
-        int r = p->zip.avail_in ? 0 : next_data(p, f);
+    while (n) {
+        int r = p->n_data ? 0 : next_data(p, f);
         if (r)
             return r;
-        int z = inflate(&p->zip, Z_NO_FLUSH);
-        if (z != Z_OK && !(z == Z_STREAM_END && !p->zip.avail_out) && z != Z_BUF_ERROR)
-            return MR_PNG_UNUSUAL;
-        if (z == Z_BUF_ERROR && p->zip.avail_in)
+        enum mr_inflate_said said = mr_inflate_run(p->zip, &p->data, &p->n_data, &out, &n);
+        int is_well = said == MR_INFLATE_MORE || (said == MR_INFLATE_END && !n) ||
+                      (said == MR_INFLATE_STUCK && !p->n_data);
+        if (!is_well)
             return MR_PNG_UNUSUAL;
     }
     return 0;
@@ -179,9 +177,8 @@ int mr_png_plain_run(struct mr_png_plain *p, const struct mr_frame *f)
         r = mr_frame_begin_rows(f, p->width, p->height, &region);
     if (r)
         return r;
-    if (inflateReset(&p->zip) != Z_OK)
-        return MR_PNG_UNUSUAL;
-    p->zip.avail_in = 0;
+    mr_inflate_reset(p->zip);
+    p->n_data = 0;
     r = find_data(p, f);
     return r ? r : read_rows(p, f);
 }
@@ -191,21 +188,19 @@ int mr_png_plain_new(struct mr_png_plain **out)
     struct mr_png_plain *p = calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
-    if (inflateInit(&p->zip) != Z_OK) {
+    int r = mr_inflate_new(MR_INFLATE_ZLIB, &p->zip);
+    if (r)
         free(p);
-        return -ENOMEM;
-    }
-    p->zip_is_ready = 1;
-    *out = p;
-    return 0;
+    else
+        *out = p;
+    return r;
 }
 
 void mr_png_plain_free(struct mr_png_plain *p)
 {
     if (!p)
         return;
-    if (p->zip_is_ready)
-        inflateEnd(&p->zip);
+    mr_inflate_free(p->zip);
     mr_buffer_fini(&p->rows);
     free(p);
 }
