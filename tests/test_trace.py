@@ -3,6 +3,7 @@
 wrong while it is written."""
 import collections
 import csv
+import gzip
 import json
 import os
 import shutil
@@ -299,6 +300,28 @@ class Inspect(TraceCase):
                 self.assertAlmostEqual(r["read_hidden_s"], r["read_s"], places=6)
         done = run("inspect", self.dir / "t.json", self.dir / "p.json")
         self.assertIn("joined by an assumption", done.out)
+
+    def test_packed_traces_are_read_as_they_are(self):
+        self.data()
+        self.bench()
+        plain = (self.dir / "t.json").read_bytes()
+        half = len(plain) // 2
+        packed = gzip.compress(plain)
+        (told,) = results("inspect", self.dir / "t.json")
+        for data in (packed, gzip.compress(plain[:half]) + gzip.compress(plain[half:]),
+                     packed + b"not gzip"):
+            (self.dir / "t.json.gz").write_bytes(data)
+            (r,) = results("inspect", self.dir / "t.json.gz")
+            self.assertEqual((r["phases"], r["steps"]), (told["phases"], told["steps"]))
+        (self.dir / "t.json.gz").write_bytes(packed[:len(packed) // 2])
+        done = run("inspect", self.dir / "t.json.gz")
+        self.assert_status(done, 0)
+        self.assertIn("warning", done.out + done.err)
+        for data in (gzip.compress(packed), gzip.compress(b"hello"), packed[:3]):
+            (self.dir / "t.json.gz").write_bytes(data)
+            done = run("inspect", self.dir / "t.json.gz")
+            self.assert_status(done, 1)
+            self.assertIn("not a trace", done.err)
 
     def test_what_is_no_trace_is_said(self):
         for text, word in (("{}", "without traceEvents"), ("[{]", "makes no sense")):

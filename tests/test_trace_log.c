@@ -137,7 +137,7 @@ static void what_is_no_trace_is_refused_with_words(void **state)
     refused("{\"command\":\"bench\"}", 19, -EBADMSG, "without traceEvents");
     refused("{\"traceEvents\":5}", 17, -EBADMSG, "without traceEvents");
     refused("[{\"ph\":\"X\"],", 12, -EBADMSG, "byte 11 makes no sense");
-    refused("\x1f\x8b\x08", 3, -ENOTSUP, "gunzip -k test");
+    refused("\x1f\x8b\x08", 3, -EBADMSG, "not a trace");
 }
 
 static void a_cut_trace_yields_what_is_before_the_cut(void **state)

@@ -4,6 +4,7 @@
 #include "errtext.h"
 #include "grow.h"
 #include "trace_writer.h"
+#include "unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK 4096 /* bytes from which a trace is recognised */
+#define LOOK         4096 /* bytes from which a trace is recognised */
+#define MAX_UNPACKED ((size_t)4 << 30)
 
 /* Room for one more element of `size` bytes in the array that `array` points to. */
 static int grow(void *array, size_t n, size_t *cap, size_t size)
@@ -218,12 +220,31 @@ int mr_trace_recognise(const char *path)
     return !r && look(buf, len) != LOOK_NONE;
 }
 
+static int parse_packed(const char *packed, size_t len, const char *name, struct mr_trace_log **out,
+                        struct mr_error *err)
+{
+    char *text = NULL;
+    size_t text_len = 0;
+    int r = mr_unpack(packed, len, MAX_UNPACKED, &text, &text_len);
+    if (r == -EFBIG)
+        return mr_fail(err, r, "%s: more than %u GiB when unpacked", name,
+                       (unsigned)(MAX_UNPACKED >> 30));
+    if (r)
+        return mr_fail(err, r, "%s: no memory to unpack it", name);
+    if (look(text, text_len) == LOOK_GZIP)
+        r = mr_fail(err, -EBADMSG, "%s: not a trace: packed twice", name);
+    else
+        r = mr_trace_log_parse(text, text_len, name, out, err);
+    free(text);
+    return r;
+}
+
 int mr_trace_log_parse(const char *text, size_t len, const char *name, struct mr_trace_log **out,
                        struct mr_error *err)
 {
     enum look kind = look(text, len);
     if (kind == LOOK_GZIP)
-        return mr_fail(err, -ENOTSUP, "%s: compressed; unpack it first (gunzip -k %s)", name, name);
+        return parse_packed(text, len, name, out, err);
     if (kind == LOOK_NONE)
         return mr_fail(err, -EBADMSG,
                        "%s: not a trace: neither Chrome's JSON nor TimeLogger's columns", name);
