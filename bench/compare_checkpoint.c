@@ -5,7 +5,7 @@
  * Writes in DIR, which is made and emptied of what this makes; PEERS is bench/peers.  The state is
  * synthetic and as large as AlexNet's with Adam: 704 MB, in 48 arrays of AlexNet's kind of sizes.
  * "Bare write" is one file: O_DIRECT in 32 MiB requests, then fsync; "bare read" is O_DIRECT by
- * four threads, 4 MiB each, which is the fastest that this machine's device was seen to do.
+ * eight threads, 4 MiB each, which is the fastest that this machine's device was seen to do.
  *
  * "stall" emulates training: a step that sleeps (an accelerator) or computes (all cores), then an
  * update that writes every array.  What is reported is how long begin and before_write held it. */
