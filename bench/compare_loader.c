@@ -1,7 +1,7 @@
 /* compare_loader.c - the whole pipeline, warm files to batches of 224 x 224 x 3 floats, against
  * others.
  *
- *     compare_loader DIR SCRIPTS [ROUNDS]
+ *     compare_loader DIR SCRIPTS [ROUNDS [ONLY]]   ONLY: peers whose name contains this
  *
  * DIR is a data set of photos, SCRIPTS the folder bench/peers, or any other to leave the Python
  * loaders out.  Peers: libjpeg-turbo's bare decode of the same bytes held in memory, no resize,
@@ -38,6 +38,7 @@ struct setting {
     uint8_t **bytes; /* [n] the files */
     size_t *len;
     uint8_t *slots; /* [N_SLOTS] images decoded without the pipeline */
+    const char *only;
     unsigned threads;
     int crop_flip;
     char command[PATH_MAX * 2]; /* of the Python peer that is compared */
@@ -243,6 +244,8 @@ static int compare(struct setting *s, const struct contender *ours, const struct
 {
     struct comparison c;
     char what[64];
+    if (!strstr(peer->name, s->only))
+        return 0;
     snprintf(what, sizeof what, "%u thread%s%s", s->threads, s->threads > 1 ? "s" : "",
              s->crop_flip ? ", crop-flip" : "");
     if (alternate(ours, peer, rounds, &c))
@@ -263,11 +266,11 @@ int main(int argc, char **argv)
                                              "torch_loader.py --decoder torchvision --workers 4",
                                              NULL};
     static const char *const opencv_ways[] = {"opencv_loader.py --workers 2", NULL};
-    if (argc < 3 || argc > 4) {
-        fprintf(stderr, "usage: compare_loader DIR SCRIPTS [ROUNDS]\n");
+    if (argc < 3 || argc > 5) {
+        fprintf(stderr, "usage: compare_loader DIR SCRIPTS [ROUNDS [ONLY]]\n");
         return 2;
     }
-    struct setting s = {.dir = argv[1], .scripts = argv[2]};
+    struct setting s = {.dir = argv[1], .scripts = argv[2], .only = argc > 4 ? argv[4] : ""};
     unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 9;
     const struct contender ours = {"millrace", run_ours, &s}, bare = {"bare decode", run_bare, &s},
                            turbo = {"turbo pipeline", run_turbo, &s},
@@ -286,11 +289,11 @@ int main(int argc, char **argv)
     }
     s.threads = 2;
     for (s.crop_flip = 0; s.crop_flip < (png ? 1 : 2); s.crop_flip++) {
-        if (choose(&s, torch_ways) > 0) {
+        if (strstr(torch.name, s.only) && choose(&s, torch_ways) > 0) {
             printf("  %s\n", s.command);
             bad |= compare(&s, &ours, &torch, rounds, png ? 1.2 : s.crop_flip ? 2.2 : 4.2);
         }
-        if (!s.crop_flip && !png && choose(&s, opencv_ways) > 0)
+        if (!s.crop_flip && !png && strstr(opencv.name, s.only) && choose(&s, opencv_ways) > 0)
             bad |= compare(&s, &ours, &opencv, rounds, 1.2);
     }
     for (uint64_t i = 0; i < s.n; i++)
