@@ -188,7 +188,9 @@ static int add_phases(struct work *w)
     for (size_t i = 0; i < w->n; i++)
         n_groups += !i || by_name(&w->span[i - 1], &w->span[i]);
     s->phase = calloc(n_groups ? n_groups : 1, sizeof *s->phase);
-    int r = s->phase ? 0 : -ENOMEM;
+    if (!s->phase)
+        return -ENOMEM;
+    int r = 0;
     for (size_t from = 0, to; !r && from < w->n; from = to) {
         for (to = from + 1; to < w->n && !by_name(&w->span[from], &w->span[to]); to++)
             ;
