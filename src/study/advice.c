@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #define NAMES        64   /* lines of the list of one sample */
-#define WARM_SAMPLES 1536 /* as many are read before, so that they are cached */
+#define WARM_SAMPLES 1536 /* as many of a larger set are read before, so that they are cached */
 #define COLD_SAMPLES 2048 /* a cold run has no more than that and */
 #define COLD_PER_S   8192 /* so many for each second: it may be a huge set, and all are evicted */
 #define GAIN         1.03 /* below it a change is not worth its trouble */
@@ -89,8 +89,8 @@ static int draw(const struct mr_advice_opts *o, const struct draw *d, struct mr_
     b.pipe.decode = d->decode ? o->decode : NULL;
     b.pipe.storage = d->from == FROM_STORAGE ? d->storage : NULL;
     b.cold = d->from == FROM_STORAGE && !d->storage;
-    b.pipe.epochs = b.cold ? 1 : (unsigned)(1000000 / n + 1);
-    if (d->from == FROM_CACHE && d->data == o->data)
+    b.pipe.epochs = b.cold || o->box_s <= 0 ? 1 : (unsigned)(1000000 / n + 1);
+    if (d->from == FROM_CACHE && n > WARM_SAMPLES)
         b.pipe.batches = WARM_SAMPLES / d->setup.batch + 1;
     else if (b.cold)
         b.pipe.batches = (uint64_t)(COLD_PER_S * o->box_s + COLD_SAMPLES) / d->setup.batch + 1;
