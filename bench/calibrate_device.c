@@ -14,6 +14,7 @@
  * repeated, up to three times RUNS, and the table says how many were. */
 #include "clock.h"
 #include "device.h"
+#include "tidy.h"
 
 #include <millrace/pipeline.h>
 
@@ -91,8 +92,9 @@ static void make_files(const char *dir)
     sync(); /* so that they have a place on the disk */
 }
 
-static void remove_files(const char *dir)
+static void remove_files(const void *parent)
 {
+    const char *dir = parent;
     char path[4096];
     for (unsigned i = 0; i < N_FILES; i++)
         unlink(file_name(dir, i));
@@ -375,7 +377,7 @@ static void report_locality(struct mr_dataset *data)
             struct reading how = {.threads = threads,
                                   .shuffle = k ? MR_SHUFFLE_NONE : MR_SHUFFLE_GLOBAL,
                                   .storage = d};
-            rate[k] = read_once(data, &how).images;
+            rate[k] = read_median(data, &how).images;
             mr_device_close(d);
         }
         printf("| hdd, %u thread%s | %.0f | %.0f | %.2f |\n", threads, threads > 1 ? "s" : "",
@@ -400,7 +402,7 @@ static void report_cost(struct mr_dataset *data)
         struct mr_device *s = names[k] ? open_device(names[k]) : NULL;
         struct reading how = {.threads = 2, .storage = s};
         printf("CPU per image, 2 threads, %s: %.1f us\n", names[k] ? names[k] : "no emulation",
-               read_once(data, &how).cpu_us);
+               read_median(data, &how).cpu_us);
         mr_device_close(s);
     }
 }
@@ -439,13 +441,11 @@ static const struct {
     {"cost", "", report_cost},
 };
 
-int main(int argc, char **argv)
+static int calibrate(int argc, char **argv)
 {
     struct mr_dataset *data = NULL;
     struct mr_error err = {0};
     char path[4096];
-    if (argc < 2 || argc > 4)
-        die("usage: calibrate_device DIR [RUNS [TABLE]]");
     if (argc > 2)
         runs = (unsigned)atoi(argv[2]);
     if (runs < 1 || runs > MAX_RUNS)
@@ -466,6 +466,12 @@ int main(int argc, char **argv)
             tables[i].report(data);
         }
     mr_dataset_unref(data);
-    remove_files(argv[1]);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argc > 4)
+        die("usage: calibrate_device DIR [RUNS [TABLE]]");
+    return tidy_run(calibrate, argc, argv, remove_files, argv[1]);
 }

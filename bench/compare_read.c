@@ -14,6 +14,7 @@
  * installed, reads a file of its own in DIR with ImageNet's size split and O_DIRECT. */
 #include "alternate.h"
 #include "bare_loops.h"
+#include "tidy.h"
 
 #include "clock.h"
 #include "json.h"
@@ -222,7 +223,6 @@ static int compare_engines(struct setting *s, unsigned rounds)
 static int compare_fio(struct setting *s, unsigned rounds)
 {
     const struct contender uring = {"uring engine", run_uring_engine, s}, fio = {"fio", run_fio, s};
-    char path[PATH_MAX];
     if (system("command -v fio >/dev/null")) {
         printf("fio is not installed: not compared\n");
         return 0;
@@ -231,12 +231,10 @@ static int compare_fio(struct setting *s, unsigned rounds)
     s->direct = 1;
     bad |= compare(s, &uring, &fio, rounds, 0.90);
     s->direct = 0;
-    snprintf(path, sizeof path, "%s/.fio.dat", s->dir);
-    unlink(path);
     return bad;
 }
 
-int main(int argc, char **argv)
+static int compare_all(int argc, char **argv)
 {
     struct setting s = {.dir = argc > 1 ? argv[1] : NULL, .depth = 32, .batch = BATCH};
     unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 9;
@@ -266,4 +264,16 @@ int main(int argc, char **argv)
     free(s.files.path);
     mr_dataset_unref(s.data);
     return bad;
+}
+
+static void remove_fio_file(const void *dir)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/.fio.dat", (const char *)dir);
+    unlink(path);
+}
+
+int main(int argc, char **argv)
+{
+    return tidy_run(compare_all, argc, argv, remove_fio_file, argc > 1 ? argv[1] : "");
 }

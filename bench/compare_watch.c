@@ -16,15 +16,18 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MAX_ROUNDS 99
+#define N_CHILDREN 20
 #define FILE_BYTES (256u << 20)
 #define MAX_BYTES  (256u << 10)
 
@@ -76,18 +79,41 @@ static void print_spread(const char *what, const char *unit, double *v, unsigned
            v[n - 1 - n / 4], n);
 }
 
+/* Children that sleep until they are ended, for a tree to sample. */
+static void start_children(pid_t *child)
+{
+    for (unsigned i = 0; i < N_CHILDREN; i++) {
+        child[i] = fork();
+        if (!child[i])
+            for (;;)
+                pause();
+    }
+}
+
+static void end_children(const pid_t *child)
+{
+    for (unsigned i = 0; i < N_CHILDREN; i++)
+        if (child[i] > 0) {
+            kill(child[i], SIGKILL);
+            waitpid(child[i], NULL, 0);
+        }
+}
+
 static void report_cost(unsigned rounds)
 {
     double v[MAX_ROUNDS];
+    pid_t child[N_CHILDREN];
     for (unsigned i = 0; i < rounds; i++)
         v[i] = cost(100000000, 2, 0);
     print_spread("every 100 ms", "% of one core", v, rounds);
+    start_children(child);
     for (unsigned i = 0; i < rounds; i++)
         v[i] = cost(100000000, 2, getpid());
-    print_spread("every 100 ms, and a process tree", "% of one core", v, rounds);
+    print_spread("every 100 ms, and 21 processes", "% of one core", v, rounds);
     for (unsigned i = 0; i < rounds; i++)
         v[i] = cost(10000000, 1, getpid());
-    print_spread("every 10 ms, and a process tree", "% of one core", v, rounds);
+    print_spread("every 10 ms, and 21 processes", "% of one core", v, rounds);
+    end_children(child);
 }
 
 /* Microseconds to take over a text with that many devices. */
