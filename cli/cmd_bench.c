@@ -35,9 +35,7 @@ static void on_progress(void *ctx, const struct mr_bench_progress *now)
 static void print_heading(const struct options *o, const char *path, const struct mr_dataset *d,
                           const struct mr_device *storage)
 {
-    if (storage)
-        printf("EMULATED storage '%s', calibrated to: %s\n", mr_device_name(storage),
-               mr_device_calibrated(storage)[0] ? mr_device_calibrated(storage) : "(not said)");
+    input_print_storage("", storage);
     printf("%s: %llu samples, %u class%s; %s engine", path, (unsigned long long)mr_dataset_size(d),
            mr_dataset_n_classes(d), mr_dataset_n_classes(d) == 1 ? "" : "es",
            o->engine ? "uring" : "threads");
@@ -173,7 +171,8 @@ int command_bench(const struct options *o)
     struct mr_json *results = mr_json_array();
     double base = 0;
     int trace_failed = 0;
-    status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger) || tracing_start(o, data);
+    status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger) ||
+             tracing_start(o, data, s.storage ? mr_device_name(s.storage) : NULL);
     int tracing = !status && o->trace;
     if (!status && !out.quiet)
         print_heading(o, path, data, s.storage);

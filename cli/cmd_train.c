@@ -217,12 +217,39 @@ static int prepare_cache(struct job *j, const char **cold)
     return r ? 1 : 0;
 }
 
+/* "ssd; checkpoints: optane" */
+static void name_storages(const struct job *j, char *buf, size_t cap)
+{
+    const struct {
+        const char *what;
+        const struct mr_device *device;
+    } all[] = {{"", j->storage}, {"checkpoints: ", j->fast_storage}, {"drain: ", j->slow_storage}};
+    size_t n = 0;
+    buf[0] = 0;
+    for (unsigned i = 0; i < sizeof all / sizeof *all && n < cap; i++)
+        if (all[i].device)
+            n += (size_t)snprintf(buf + n, cap - n, "%s%s%s", n ? "; " : "", all[i].what,
+                                  mr_device_name(all[i].device));
+}
+
+/* The trace, if one is asked for, says what in it is emulated. */
+static int start_trace(const struct job *j)
+{
+    char storage[160], accelerator[64];
+    name_storages(j, storage, sizeof storage);
+    int status = tracing_start(j->o, j->train, storage[0] ? storage : NULL);
+    if (!status && j->t.device.kind == MR_EMULATED) {
+        snprintf(accelerator, sizeof accelerator, "emulated accelerator: %.40s", j->t.device.name);
+        mr_trace_mark(accelerator);
+    }
+    return status;
+}
+
 static void print_heading(const struct job *j)
 {
-    if (j->storage)
-        printf("EMULATED storage '%s', calibrated to: %s\n", mr_device_name(j->storage),
-               mr_device_calibrated(j->storage)[0] ? mr_device_calibrated(j->storage)
-                                                   : "(not said)");
+    input_print_storage("", j->storage);
+    input_print_storage(" of checkpoints", j->fast_storage);
+    input_print_storage(" of drained checkpoints", j->slow_storage);
     if (j->train)
         printf("%s: %llu images, %u classes; ", j->path,
                (unsigned long long)mr_dataset_size(j->train), j->t.n_classes);
@@ -331,7 +358,7 @@ int command_train(const struct options *o)
     if (!status)
         status = prepare_cache(&j, &cold);
     if (!status)
-        status = tracing_start(o, j.train);
+        status = start_trace(&j);
     if (!status) {
         ledger_attach(&j.ledger, &j.t.pipe);
         if (!j.out.quiet)

@@ -58,6 +58,13 @@ int input_open_storage(const struct options *o, struct mr_device **out)
     return 2;
 }
 
+void input_print_storage(const char *of_what, const struct mr_device *d)
+{
+    if (d)
+        printf("EMULATED storage%s '%s', calibrated to: %s\n", of_what, mr_device_name(d),
+               mr_device_calibrated(d)[0] ? mr_device_calibrated(d) : "(not said)");
+}
+
 struct mr_decoder_opts input_decoder(const struct options *o)
 {
     return (struct mr_decoder_opts){

@@ -10,6 +10,8 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
 /* The emulated device that --storage names, for the caller to close; NULL when there is none.  0,
  * or an exit status after a message. */
 int input_open_storage(const struct options *o, struct mr_device **out);
+/* A line that says so: "EMULATED storage OF-WHAT 'ssd', calibrated to: ..."; NULL is a no-op. */
+void input_print_storage(const char *of_what, const struct mr_device *d);
 struct mr_decoder_opts input_decoder(const struct options *o);
 /* `decode` and `storage` are left to the caller, who owns them. */
 struct mr_pipeline_opts input_pipeline(const struct options *o, unsigned threads);

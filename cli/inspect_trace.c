@@ -52,6 +52,9 @@ static void print_head(const struct mr_trace_summary *s, char **path)
         if (log->n_other)
             printf(" (%llu of other kinds left out)", (unsigned long long)log->n_other);
         printf("\n");
+        if (log->emulated == 1)
+            printf("%s: EMULATED storage: %s: times and rates below are the model's\n", path[i],
+                   log->storage[0] ? log->storage : "(not said)");
         warn(log, path[i]);
     }
     if (s->n_logs == 2 && s->clock[0] != 's')

@@ -15,13 +15,16 @@ static int file_of(void *ctx, uint32_t id, char *buf, size_t cap)
     return ctx ? mr_dataset_path(ctx, id, buf, cap) : -ENOENT;
 }
 
-int tracing_start(const struct options *o, struct mr_dataset *data)
+int tracing_start(const struct options *o, struct mr_dataset *data, const char *storage)
 {
     struct mr_error err = {0};
     if (!o->trace)
         return 0;
-    struct mr_trace_opts opts = {
-        .path = o->trace, .rank = o->shard.rank, .file_of = file_of, .file_ctx = data};
+    struct mr_trace_opts opts = {.path = o->trace,
+                                 .rank = o->shard.rank,
+                                 .storage = storage,
+                                 .file_of = file_of,
+                                 .file_ctx = data};
     if (!mr_trace_start(&opts, &err)) {
         curves = mr_trace_curves_open();
         return 0;

@@ -9,8 +9,8 @@
 #include "options.h"
 
 /* Begin the trace that was asked for, if one was.  Borrows the data set until stop: slow reads are
- * named by it.  0, or 1 with a message. */
-int tracing_start(const struct options *o, struct mr_dataset *data);
+ * named by it.  storage: emulated devices, in words, or NULL.  0, or 1 with a message. */
+int tracing_start(const struct options *o, struct mr_dataset *data, const char *storage);
 /* End it.  What is missing in the file is said on standard error; 1 when it could not be written
  * completely. */
 int tracing_stop(struct mr_trace_stats *out);

@@ -485,12 +485,31 @@ static void starting_and_stopping_under_load_is_safe(void **state)
         pthread_join(t[i], NULL);
 }
 
+static void emulated_storage_is_said_in_both_forms(void **state)
+{
+    static const char *const file[] = {"s.json", "s.csv"};
+    for (int i = 0; i < 2; i++) {
+        struct mr_trace_stats stats;
+        start(*state, file[i], (struct mr_trace_opts){.storage = "my \"fast\" disk, 2"});
+        struct mr_trace_log *log = stop(&stats);
+        assert_int_equal(log->emulated, 1);
+        assert_string_equal(log->storage, "my \"fast\" disk, 2");
+        mr_trace_log_free(log);
+        start(*state, file[i], (struct mr_trace_opts){0});
+        log = stop(&stats);
+        assert_int_equal(log->emulated, i ? -1 : 0); /* the columns have no place for "none" */
+        assert_string_equal(log->storage, "");
+        mr_trace_log_free(log);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(a_chrome_trace_holds_what_was_recorded),
         WITH_TEMPDIR(a_timelogger_file_holds_what_was_recorded),
         cmocka_unit_test(without_a_trace_nothing_happens),
+        WITH_TEMPDIR(emulated_storage_is_said_in_both_forms),
         WITH_TEMPDIR(senseless_spans_are_left_out),
         WITH_TEMPDIR(the_wall_clock_is_that_of_the_system),
         WITH_TEMPDIR(two_traces_at_once_are_refused),

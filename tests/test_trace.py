@@ -327,6 +327,30 @@ class Inspect(TraceCase):
         done = run("inspect", self.dir / "t.json", self.dir / "p.json")
         self.assertIn("joined by an assumption", done.out)
 
+    def test_emulated_storage_is_said_wherever_the_trace_is_read(self):
+        self.data()
+        for name in ("t.json", "t.csv"):
+            self.bench("--storage", "ssd", trace=name)
+            self.assertIn("ssd", (self.dir / name).read_text().splitlines()[name == "t.csv"])
+            done = run("inspect", self.dir / name)
+            self.assertIn("EMULATED storage: ssd", done.out)
+            (r,) = results("inspect", self.dir / name)
+            trace = r["traces"][0]
+            self.assertEqual((trace["emulated"], trace["storage"]), (True, "ssd"))
+            self.bench(trace=name)
+            self.assertNotIn("EMULATED", run("inspect", self.dir / name).out)
+            (r,) = results("inspect", self.dir / name)
+            trace = r["traces"][0]
+            self.assertEqual(trace["storage"], None)
+            self.assertEqual(trace["emulated"], False if name == "t.json" else None)
+
+    def test_a_training_names_all_that_is_emulated(self):
+        self.train("--storage", "optane", "--checkpoint", self.dir / "c", "--checkpoint-storage",
+                   "ssd", "--every", 2, "--steps", 2)
+        (r,) = results("inspect", self.dir / "t.json")
+        self.assertEqual(r["traces"][0]["storage"], "optane; checkpoints: ssd")
+        self.assertIn("emulated accelerator: emulated:0.1", [m["name"] for m in r["marks"]])
+
     def test_packed_traces_are_read_as_they_are(self):
         self.data()
         self.bench()

@@ -50,6 +50,9 @@ struct mr_trace_opts {   /* zero means default */
     const char *path;    /* needed; an existing file is replaced */
     unsigned ring_spans; /* a thread's ring holds that many; 0 = 65536, rounded up to 2^n */
     unsigned rank;       /* of this process in a distributed job */
+    /* Emulated devices that the spans' times come from, in words; NULL: none.  The file says so,
+     * for whoever reads it without knowing the run. */
+    const char *storage;
     /* Write the name of the file that sample `id` is to buf; 0, or negative: it has none.  Called
      * by the recorder's thread, for slow reads, until stop. */
     int (*file_of)(void *ctx, uint32_t id, char *buf, size_t cap);

@@ -230,6 +230,10 @@ static void note_other(struct reader *r, const char *key)
         snprintf(r->log->writer, sizeof r->log->writer, "%.60s", r->text);
     else if (!strcmp(key, "monotonic_clock") && r->len < sizeof r->log->clock)
         memcpy(r->log->clock, r->text, r->len + 1);
+    else if (!strcmp(key, "emulated"))
+        r->log->emulated = !strcmp(r->text, "true");
+    else if (!strcmp(key, "storage") && r->len < sizeof r->log->storage)
+        memcpy(r->log->storage, r->text, r->len + 1);
     else if (!strcmp(key, "monotonic_start_ns"))
         r->has_monotonic = !mr_decimal(r->text, r->len, 0, &r->monotonic_ns);
 }

@@ -12,7 +12,8 @@
  * ts and dur are microseconds with three decimals: nanoseconds, exactly.  ts 0 is the start of the
  * trace, baseTimeNanoseconds the wall clock then (PyTorch's name for the same thing); otherData
  * tells the monotonic clock then, and which one that is: on it two traces of one machine can be
- * joined although somebody set the wall clock in between.  A comma
+ * joined although somebody set the wall clock in between; it also tells whether storage
+ * was emulated, and which ("emulated", "storage").  A comma
  * begins an event and does not end it, so a file that was cut after any line lacks nothing but the
  * last "]}": the readers of this format, ours included, put up with that.
  *
@@ -43,6 +44,11 @@ static void begin(struct mr_text_sink *s, const struct mr_trace_head *h)
     mr_sink_text(s, "\",\"monotonic_clock\":");
     mr_sink_json_string(s, h->clock);
     field(s, ",\"rank\":", h->rank);
+    mr_sink_text(s, h->storage[0] ? ",\"emulated\":true" : ",\"emulated\":false");
+    if (h->storage[0]) {
+        mr_sink_text(s, ",\"storage\":");
+        mr_sink_json_string(s, h->storage);
+    }
     mr_sink_text(s, "},\"traceEvents\":[\n");
     field(s, "{\"ph\":\"M\",\"pid\":", h->pid);
     snprintf(name, sizeof name, "%s, rank %u", h->program, h->rank);

@@ -9,6 +9,7 @@
 #include "trace_writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SINCE_1970 ((int64_t)1000000000000000000)
@@ -94,6 +95,16 @@ static int read_description(struct mr_trace_log *log, const char *text, struct m
     return 0;
 }
 
+/* A mark that says what the times come from. */
+static void note_storage(struct mr_trace_log *log, const char *mark)
+{
+    size_t n = sizeof MR_EMULATED_MARK - 1;
+    if (strncmp(mark, MR_EMULATED_MARK, n))
+        return;
+    log->emulated = 1;
+    snprintf(log->storage, sizeof log->storage, "%.*s", MR_STORAGE_NAME - 1, mark + n);
+}
+
 static int keep(struct mr_trace_log *log, const struct row *row, unsigned n)
 {
     struct mr_log_event e = {
@@ -121,6 +132,8 @@ static int keep(struct mr_trace_log *log, const struct row *row, unsigned n)
         tid = 0;
     int is_mark = !strcmp(row->field[NAME], "Mark");
     enum column called = is_mark ? TEXT : NAME;
+    if (is_mark)
+        note_storage(log, row->field[TEXT]);
     e.kind = is_mark ? MR_EVENT_MARK : MR_EVENT_SPAN;
     if (mr_log_intern(log, row->field[called], row->len[called], &e.name) ||
         (!is_mark && read_description(log, row->field[TEXT], &e)) ||

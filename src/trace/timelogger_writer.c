@@ -13,13 +13,6 @@
 
 #include <millrace/api.h>
 
-static void begin(struct mr_text_sink *s, const struct mr_trace_head *h)
-{
-    (void)h;
-    mr_sink_text(s, MR_TIMELOGGER_HEAD "\n");
-    mr_sink_end_record(s, 0);
-}
-
 static void line_name(struct mr_text_sink *s, const struct mr_trace_head *h, unsigned line,
                       const char *name)
 {
@@ -44,6 +37,21 @@ static void times(struct mr_text_sink *s, const struct mr_trace_head *h, uint64_
     mr_sink_text(s, ",");
     mr_sink_decimal(s, to - from, 9);
     pair(s, ",", h->pid);
+}
+
+/* Emulated storage is the file's first row: the columns have no other place for it. */
+static void begin(struct mr_text_sink *s, const struct mr_trace_head *h)
+{
+    mr_sink_text(s, MR_TIMELOGGER_HEAD "\n");
+    if (h->storage[0]) {
+        pair(s, "0,", h->rank);
+        mr_sink_text(s, ",\"Mark\",\"" MR_EMULATED_MARK);
+        mr_sink_csv_part(s, h->storage);
+        times(s, h, h->start_ns, h->start_ns);
+        pair(s, ",", h->pid);
+        mr_sink_text(s, "\n");
+    }
+    mr_sink_end_record(s, 0);
 }
 
 static void event(struct mr_text_sink *s, const struct mr_trace_head *h, struct mr_writer_memory *m,

@@ -251,6 +251,7 @@ int mr_trace_log_parse(const char *text, size_t len, const char *name, struct mr
     struct mr_trace_log *log = calloc(1, sizeof *log);
     int r = log ? 0 : -ENOMEM;
     if (log) {
+        log->emulated = -1;
         log->format = kind == LOOK_CHROME ? "Chrome" : "TimeLogger";
         r = kind == LOOK_CHROME ? mr_chrome_read(log, text, len)
                                 : mr_timelogger_read(log, text, len);

@@ -36,9 +36,11 @@ struct mr_trace_log {
     size_t n, cap;
     struct mr_log_thread *thread;
     uint32_t n_threads, cap_threads;
-    char writer[64];           /* "millrace 0.1.0", or "" */
-    const char *format;        /* "Chrome" or "TimeLogger" */
-    int has_wall;              /* times are nanoseconds since 1970 */
+    char writer[64];               /* "millrace 0.1.0", or "" */
+    const char *format;            /* "Chrome" or "TimeLogger" */
+    int emulated;                  /* the storage was; -1: the file does not say */
+    char storage[MR_STORAGE_NAME]; /* then which, or "" */
+    int has_wall;                  /* times are nanoseconds since 1970 */
     char clock[MR_CLOCK_NAME]; /* the monotonic clock of the writer's machine, or "": not told; */
     int64_t ahead_ns;          /* then by how much the times here are ahead of it */
     uint64_t dropped;          /* events that the writer said it dropped */

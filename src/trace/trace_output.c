@@ -42,7 +42,7 @@ static void name_clock(char name[MR_CLOCK_NAME])
         snprintf(name, MR_CLOCK_NAME, "boot %.*s %s", BOOT_ID, boot, space);
 }
 
-static void fill_head(struct mr_trace_head *h, unsigned rank)
+static void fill_head(struct mr_trace_head *h, const struct mr_trace_opts *o)
 {
     struct timespec wall;
     /* The two clocks are asked one after the other; what lies between is far below a microsecond
@@ -60,7 +60,8 @@ static void fill_head(struct mr_trace_head *h, unsigned rank)
     }
     name_clock(h->clock);
     h->pid = (unsigned)getpid();
-    h->rank = rank;
+    h->rank = o->rank;
+    snprintf(h->storage, sizeof h->storage, "%s", o->storage ? o->storage : "");
     snprintf(h->program, sizeof h->program, "%s", program_invocation_short_name);
 }
 
@@ -84,7 +85,7 @@ int mr_trace_output_open(struct mr_trace_output *t, const struct mr_trace_opts *
         close(fd);
         return mr_fail(err, r, "%s: no memory", o->path);
     }
-    fill_head(&t->head, o->rank);
+    fill_head(&t->head, o);
     t->writer = ends_in(o->path, ".csv") ? &mr_timelogger_writer : &mr_chrome_writer;
     t->writer->begin(&t->sink, &t->head);
     mr_text_sink_flush(&t->sink);

@@ -21,6 +21,8 @@ static struct mr_json *trace_json(const struct mr_trace_log *log)
     struct mr_json *o = mr_json_object();
     mr_json_set(o, "format", mr_json_string(log->format));
     mr_json_set(o, "writer", log->writer[0] ? mr_json_string(log->writer) : mr_json_null());
+    mr_json_set(o, "emulated", log->emulated < 0 ? mr_json_null() : mr_json_bool(log->emulated));
+    mr_json_set(o, "storage", log->storage[0] ? mr_json_string(log->storage) : mr_json_null());
     mr_json_set(o, "events", whole(log->n));
     mr_json_set(o, "threads", whole(log->n_threads));
     mr_json_set(o, "wall_clock", mr_json_bool(log->has_wall));

@@ -7,7 +7,8 @@
 #include "span_ring.h"
 #include "text_sink.h"
 
-#define MR_CLOCK_NAME 96
+#define MR_CLOCK_NAME   96
+#define MR_STORAGE_NAME 160
 
 /* What is the same for the whole file. */
 struct mr_trace_head {
@@ -15,7 +16,8 @@ struct mr_trace_head {
     uint64_t wall_ns;  /* and what the wall clock said then, since 1970 */
     unsigned pid, rank;
     char program[32];
-    char clock[MR_CLOCK_NAME]; /* which monotonic clock: of this boot and time namespace; "" */
+    char clock[MR_CLOCK_NAME];     /* which monotonic clock: of this boot and time namespace; "" */
+    char storage[MR_STORAGE_NAME]; /* emulated; "": the real one */
 };
 
 /* The thread that an event comes from. */
@@ -56,6 +58,8 @@ extern const struct mr_trace_writer mr_chrome_writer, mr_timelogger_writer;
 
 /* In both forms, the name of the counter or row that tells what was dropped. */
 #define MR_DROPPED_NAME "dropped events"
+/* In a TimeLogger file, how the mark begins that names emulated storage. */
+#define MR_EMULATED_MARK "emulated storage: "
 /* The first line of a TimeLogger file. */
 #define MR_TIMELOGGER_HEAD                                                                         \
     "Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process ID,"         \
