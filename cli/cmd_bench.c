@@ -64,9 +64,9 @@ static void print_row(const struct mr_bench_result *r, double base)
         snprintf(cache, sizeof cache, "%s",
                  human_bytes((double)m->cache_bytes, bytes, sizeof bytes));
     printf("%7u %10.0f %6.1f%% %7.2fx %8.0f %9.2f  %26s %8llu  %s%s\n", r->pipe.threads, r->per_s,
-           100 * r->spread, base > 0 ? r->per_s / base : 1.0,
-           (double)m->delivered_bytes / m->seconds / 1e6, 1e6 * m->cpu_s / (double)m->samples,
-           latency, (unsigned long long)m->skipped, cache, r->partial ? " (partial)" : "");
+           100 * r->spread, base > 0 ? r->per_s / base : 1.0, mr_bench_mb_per_s(r),
+           1e6 * m->cpu_s / (double)m->samples, latency, (unsigned long long)m->skipped, cache,
+           r->partial ? " (partial)" : "");
     if (r->has_hash)
         printf("        batch hash %016llx\n", (unsigned long long)r->hash);
     fflush(stdout);

@@ -384,6 +384,12 @@ static struct mr_json *per_image(double seconds, uint64_t n)
     return n ? mr_json_real(seconds / (double)n) : mr_json_null();
 }
 
+double mr_bench_mb_per_s(const struct mr_bench_result *r)
+{
+    const struct mr_bench_run *m = &r->median;
+    return m->samples ? r->per_s * (double)m->delivered_bytes / (double)m->samples / 1e6 : 0;
+}
+
 static struct mr_json *image_json(const struct mr_decoder_opts *d)
 {
     struct mr_json *o = mr_json_object();
@@ -406,14 +412,9 @@ static struct mr_json *image_json(const struct mr_decoder_opts *d)
     return o;
 }
 
-struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
+/* What was run. */
+static void set_setting(struct mr_json *o, const struct mr_bench_result *r)
 {
-    const struct mr_bench_run *m = &r->median;
-    struct mr_json *o = mr_json_object(), *runs = mr_json_array();
-    char hash[17];
-    for (unsigned i = 0; i < r->n_runs; i++)
-        mr_json_append(runs, mr_json_real(r->run[i].per_s));
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
     mr_json_set(o, "threads", mr_json_int(r->pipe.threads));
     mr_json_set(o, "engine",
                 mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
@@ -428,15 +429,18 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "emulated", mr_json_bool(d != NULL));
     mr_json_set(o, "calibrated", mr_json_string(d ? mr_device_calibrated(d) : NULL));
     mr_json_set(o, "cold", mr_json_string(r->cold));
-    mr_json_set(o, "images", mr_json_int((int64_t)m->samples));
+}
+
+/* The rates, and what belongs to the run with the median one. */
+static void set_measured(struct mr_json *o, const struct mr_bench_result *r)
+{
+    const struct mr_bench_run *m = &r->median;
     mr_json_set(o, "skipped", mr_json_int((int64_t)m->skipped));
     mr_json_set(o, "errors", errors_json(&r->stats));
-    mr_json_set(o, "runs", runs);
     mr_json_set(o, "images_per_s", mr_json_real(r->per_s));
     mr_json_set(o, "spread", mr_json_real(r->spread));
-    mr_json_set(o, "mb_per_s",
-                mr_json_real(m->seconds > 0 ? (double)m->delivered_bytes / m->seconds / 1e6 : 0));
-    mr_json_set(o, "cpu_s_per_image", mr_json_real(m->samples ? m->cpu_s / (double)m->samples : 0));
+    mr_json_set(o, "mb_per_s", mr_json_real(mr_bench_mb_per_s(r)));
+    mr_json_set(o, "cpu_s_per_image", per_image(m->cpu_s, m->samples));
     mr_json_set(o, "decode_s_per_image", per_image(r->stats.decode_s, m->samples));
     mr_json_set(o, "resize_s_per_image", per_image(r->stats.resize_s, m->samples));
     mr_json_set(o, "decoded_by", r->pipe.decode ? mr_decoded_by_json(&r->stats) : mr_json_null());
@@ -446,6 +450,35 @@ struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
     mr_json_set(o, "cache_bytes", known(m->cache_bytes));
     mr_json_set(o, "delivered_bytes", mr_json_int((int64_t)m->delivered_bytes));
     mr_json_set(o, "buffer_bytes", mr_json_int((int64_t)r->stats.memory_peak_bytes));
+}
+
+/* No run was through: zeros would look like results. */
+static void set_unmeasured(struct mr_json *o)
+{
+    static const char *const names[] = {
+        "skipped",     "errors",          "images_per_s",       "spread",
+        "mb_per_s",    "cpu_s_per_image", "decode_s_per_image", "resize_s_per_image",
+        "decoded_by",  "read_latency_us", "batch_latency_us",   "device_bytes",
+        "cache_bytes", "delivered_bytes", "buffer_bytes",
+    };
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        mr_json_set(o, names[i], mr_json_null());
+}
+
+struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
+{
+    struct mr_json *o = mr_json_object(), *runs = mr_json_array();
+    char hash[17];
+    for (unsigned i = 0; i < r->n_runs; i++)
+        mr_json_append(runs, mr_json_real(r->run[i].per_s));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
+    set_setting(o, r);
+    mr_json_set(o, "images", mr_json_int((int64_t)r->median.samples));
+    mr_json_set(o, "runs", runs);
+    if (r->n_runs)
+        set_measured(o, r);
+    else
+        set_unmeasured(o);
     mr_json_set(o, "peak_rss_bytes", mr_json_int((int64_t)r->peak_rss_bytes));
     mr_json_set(o, "batch_hash", r->has_hash ? mr_json_string(hash) : mr_json_null());
     mr_json_set(o, "partial", mr_json_bool(r->partial));

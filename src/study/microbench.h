@@ -59,6 +59,8 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
                       struct mr_error *err);
 void mr_bench_result_fini(struct mr_bench_result *r);
 
+/* Delivered bytes a second at the median rate, in 10^6; 0: no run was through. */
+double mr_bench_mb_per_s(const struct mr_bench_result *r);
 /* The fields of docs/json.md, "bench". */
 struct mr_json *mr_bench_result_json(const struct mr_bench_result *r);
 
