@@ -5,6 +5,9 @@
  *     DIR/report.html    the page, and a CSV file for each plot
  *     DIR/data           generated images, when no data set was named
  *
+ * A trace (--trace) holds the experiments that run now; one that records traces of its own is a gap
+ * in it.
+ *
  * What experiments make for themselves goes to a folder beside the data and is removed. */
 #include "commands.h"
 
@@ -16,6 +19,7 @@
 #include "study_data.h"
 #include "study_files.h"
 #include "terminal.h"
+#include "tracing.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -36,6 +40,8 @@ struct session {
     const char *only[MAX_ONLY + 1];
     char *only_text;
     char scratch[PATH_MAX + 32];
+    int traced; /* the trace has ended: */
+    struct mr_trace_stats trace;
 };
 
 static int number_of(const char *experiment)
@@ -106,6 +112,7 @@ static struct mr_json *results(const struct session *s)
     mr_json_set(root, "environment", mr_environment(s->images.path));
     mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
     mr_json_set(root, "data", data_json(s));
+    mr_json_set(root, "trace", s->traced ? tracing_json(s->o->trace, &s->trace) : mr_json_null());
     mr_json_set(root, "results", list);
     return root;
 }
@@ -338,11 +345,16 @@ static int run(struct session *s, struct output *out)
                (unsigned long long)s->images.n_images,
                about(mr_study_estimate(&o), text, sizeof text), s->dir);
     fflush(stdout);
+    if (tracing_start(s->o, s->images.data,
+                      "hdd, ssd, optane, lustre, and the real one: marks tell which"))
+        return 1;
     int r = mr_study_run(&o, &err);
     progress_clear();
     if (r && r != -ECANCELED)
         fprintf(stderr, "millrace study: %s\n", err.text);
-    int status = conclude(s, out);
+    s->traced = s->o->trace != NULL;
+    int untraced = s->traced && tracing_stop(&s->trace);
+    int status = conclude(s, out) || untraced;
     return r == -ECANCELED ? 130 : r ? 1 : status;
 }
 
@@ -351,6 +363,8 @@ int command_study(const struct options *o)
     struct session s = {.o = o, .dir = o->out ? o->out : "millrace-study"};
     struct output out = {.fd = -1};
     int status = parse_only(&s);
+    if (!status)
+        status = tracing_check(o);
     if (!status)
         status = make_out(&s);
     if (!status)

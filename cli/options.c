@@ -165,7 +165,7 @@ const struct option_row option_table[] = {
      "bad samples that are put up with before the run ends"},
     {"ledger", "FILE", NULL, INPUT, FIELD(ledger), value_string, NULL,
      "write every bad sample, the reason and its substitute as CSV"},
-    {"trace", "FILE", NULL, INPUT, FIELD(trace), value_string, NULL,
+    {"trace", "FILE", NULL, INPUT | STUDY, FIELD(trace), value_string, NULL,
      "record when each sample was read, decoded, waited for: FILE.csv in TimeLogger's columns, "
      "else Chrome's trace JSON; 'millrace inspect FILE' sums it up, Perfetto draws it"},
     {"max-file-bytes", "SIZE", "64M", INPUT, FIELD(max_file_bytes), value_size, NULL,

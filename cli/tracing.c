@@ -4,15 +4,30 @@
  * and the CPU, ten times a second.  The program has one trace, so its sampler is here. */
 #include "tracing.h"
 
+#include "errtext.h"
 #include "trace_curves.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 static struct mr_sampler *curves;
 
 static int file_of(void *ctx, uint32_t id, char *buf, size_t cap)
 {
     return ctx ? mr_dataset_path(ctx, id, buf, cap) : -ENOENT;
+}
+
+int tracing_check(const struct options *o)
+{
+    if (!o->trace)
+        return 0;
+    int fd = open(o->trace, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        fprintf(stderr, "millrace: --trace %s: %s\n", o->trace, mr_errno_text(errno));
+    else
+        close(fd);
+    return fd < 0;
 }
 
 int tracing_start(const struct options *o, struct mr_dataset *data, const char *storage)

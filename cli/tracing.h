@@ -1,4 +1,4 @@
-/* tracing.h - --trace FILE of the commands that feed from a data set. */
+/* tracing.h - --trace FILE of the commands that run something. */
 #ifndef MR_TRACING_H
 #define MR_TRACING_H
 
@@ -8,6 +8,9 @@
 #include "json.h"
 #include "options.h"
 
+/* Create the file that was asked for, if one was, so that a wrong path is known before long
+ * preparations; what it holds stays.  0, or 1 with a message. */
+int tracing_check(const struct options *o);
 /* Begin the trace that was asked for, if one was.  Borrows the data set until stop: slow reads are
  * named by it.  storage: emulated devices, in words, or NULL.  0, or 1 with a message. */
 int tracing_start(const struct options *o, struct mr_dataset *data, const char *storage);

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "trace_log.h"
+#include "trace_pause.h"
 
 #include <millrace/trace.h>
 
@@ -503,6 +504,49 @@ static void emulated_storage_is_said_in_both_forms(void **state)
     }
 }
 
+static void a_trace_that_stands_still_has_a_gap(void **state)
+{
+    struct mr_trace_stats stats, inner_stats;
+    char inner[300];
+    struct mr_error err = {0};
+    snprintf(inner, sizeof inner, "%s", tempdir_path(*state, "inner.json"));
+    assert_false(mr_trace_pause());
+    assert_int_equal(mr_trace_resume(), 0);
+    start(*state, "outer.json", (struct mr_trace_opts){0});
+    mr_trace_mark("before");
+    assert_true(mr_trace_pause());
+    assert_false(mr_trace_on());
+    assert_false(mr_trace_pause()); /* one at a time */
+    mr_trace_mark("nowhere");
+    assert_int_equal(mr_trace_start(&(struct mr_trace_opts){.path = inner}, &err), 0);
+    mr_trace_mark("within");
+    assert_int_equal(mr_trace_resume(), -EBUSY);
+    assert_int_equal(mr_trace_stop(&inner_stats, &err), 0);
+    assert_int_equal(inner_stats.events, 1);
+    assert_int_equal(mr_trace_resume(), 0);
+    mr_trace_mark("after");
+    struct mr_trace_log *log = stop(&stats);
+    assert_int_equal(stats.events, 2);
+    assert_int_equal(count(log, "before") + count(log, "after"), 2);
+    mr_trace_log_free(log);
+    assert_int_equal(mr_trace_log_read(inner, &log, &err), 0);
+    assert_int_equal(count(log, "within"), 1);
+    mr_trace_log_free(log);
+}
+
+static void a_trace_may_end_while_it_stands_still(void **state)
+{
+    struct mr_trace_stats stats;
+    start(*state, "a.json", (struct mr_trace_opts){0});
+    mr_trace_mark("before");
+    assert_true(mr_trace_pause());
+    struct mr_trace_log *log = stop(&stats);
+    assert_int_equal(count(log, "before"), 1);
+    mr_trace_log_free(log);
+    assert_int_equal(mr_trace_resume(), 0);
+    assert_false(mr_trace_on());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +554,8 @@ int main(void)
         WITH_TEMPDIR(a_timelogger_file_holds_what_was_recorded),
         cmocka_unit_test(without_a_trace_nothing_happens),
         WITH_TEMPDIR(emulated_storage_is_said_in_both_forms),
+        WITH_TEMPDIR(a_trace_that_stands_still_has_a_gap),
+        WITH_TEMPDIR(a_trace_may_end_while_it_stands_still),
         WITH_TEMPDIR(senseless_spans_are_left_out),
         WITH_TEMPDIR(the_wall_clock_is_that_of_the_system),
         WITH_TEMPDIR(two_traces_at_once_are_refused),

@@ -77,6 +77,13 @@ class StudyCase(TempDirCase):
     def result(self, name):
         return json.loads((self.out / f"{name}.json").read_text())
 
+    def marks(self, name="t.json"):
+        """Of a study's trace."""
+        inspected, = system_kit.results("inspect", self.dir / name)
+        self.assertIn("hdd", inspected["traces"][0]["storage"])
+        self.assertFalse(inspected["traces"][0]["cut"])
+        return [m["name"] for m in inspected["marks"]]
+
     def page(self):
         return (self.out / "report.html").read_text()
 
@@ -142,6 +149,37 @@ class Results(StudyCase):
         self.assertEqual(storages, {"disk", "hdd", "ssd", "optane", "lustre"})
 
 
+class Traced(StudyCase):
+    """--trace around a study: a line of time for all its experiments."""
+
+    def test_experiments_are_marked_and_their_reads_named(self):
+        trace = self.dir / "t.json"
+        self.study("--only", "files", "--trace", trace)
+        self.assertIn("files: starting", self.marks())
+        events = json.loads(trace.read_text())["traceEvents"]
+        self.assertTrue(any(str(self.data) in e["args"].get("file", "") for e in events
+                            if e["ph"] == "X" and e["name"] == "Read"))
+        everything = json.loads((self.out / "results.json").read_text())
+        self.assertEqual(everything["trace"]["file"], str(trace))
+        self.assertGreater(everything["trace"]["events"], 0)
+        self.study("--only", "files")
+        self.assertIsNone(json.loads((self.out / "results.json").read_text())["trace"])
+
+    def test_an_experiment_that_records_for_itself_is_a_gap(self):
+        self.study("--only", "phases,files", "--trace", self.dir / "t.csv", timeout=LONG_S)
+        marks = self.marks("t.csv")
+        self.assertIn("phases: starting", marks)
+        self.assertIn("files: starting", marks)
+        self.assertNotIn("phases: shuffle global", marks)
+        point = self.result("phases")["points"][0]
+        self.assertIn("Train", [p["name"] for p in point["phases"]])
+
+    def test_a_path_that_cannot_be_written_is_said_before_the_work(self):
+        done = self.study("--trace", self.dir / "no" / "t.json", status=1)
+        self.assertIn("--trace", done.err)
+        self.assertFalse(self.out.exists())
+
+
 class Continuing(StudyCase):
     def setUp(self):
         super().setUp()
@@ -197,6 +235,17 @@ class Continuing(StudyCase):
         for name in EXPERIMENTS:
             self.assertIn("<figure", self.section(name))
 
+    def test_a_study_that_goes_on_traces_what_it_runs(self):
+        self.out.mkdir()
+        for name in EXPERIMENTS[:-2]:
+            self.put_result(name)
+        self.interrupt_in("verdict", "--trace", self.dir / "t.json")
+        marks = self.marks()
+        self.assertIn("verdict: starting", marks)
+        self.assertEqual({m.split(":")[0] for m in marks if ": starting" in m},
+                         {"files", "verdict"})
+        self.assertTrue(self.result("files")["finished"])
+
     def test_interrupted_where_something_was_written(self):
         for experiment in ("baseline", "phases"):
             child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out,
@@ -218,9 +267,9 @@ class Continuing(StudyCase):
         path.write_text(json.dumps(study_fixture.experiment(name, images=96, data=str(self.data))))
         self.stamps[name] = path.stat().st_mtime_ns
 
-    def interrupt_in(self, experiment):
+    def interrupt_in(self, experiment, *more):
         """Ctrl-C as soon as the progress names the experiment."""
-        child = system_kit.OnTerminal("study", "--data", self.data, "--out", self.out)
+        child = system_kit.OnTerminal("study", "--data", self.data, "--out", self.out, *more)
         try:
             child.read_until(f"{experiment}: ".encode())
             child.child.send_signal(signal.SIGINT)

@@ -5,6 +5,8 @@
 #include "clock.h"
 #include "errtext.h"
 
+#include <millrace/trace.h>
+
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
@@ -35,6 +37,18 @@ int mr_lab_should_stop(void *lab)
     return mr_lab_stopped(lab);
 }
 
+/* In a trace of the study, what begins: which experiment, on which storage.  The same is said many
+ * times, by those who tell how far they are. */
+static void mark(struct mr_lab *lab, const char *what)
+{
+    char text[sizeof lab->marked];
+    snprintf(text, sizeof text, "%.15s: %.46s", lab->experiment, what);
+    if (!strcmp(text, lab->marked))
+        return;
+    memcpy(lab->marked, text, sizeof text);
+    mr_trace_mark(text);
+}
+
 void mr_lab_say(struct mr_lab *lab, const char *fmt, ...)
 {
     char what[128];
@@ -48,6 +62,7 @@ void mr_lab_say(struct mr_lab *lab, const char *fmt, ...)
     struct mr_study_progress now = {lab->experiment, what, lab->before_s + spent, lab->foreseen_s};
     if (lab->o->progress)
         lab->o->progress(lab->o->ctx, &now);
+    mark(lab, what);
 }
 
 void mr_lab_point(struct mr_lab *lab, struct mr_json *point)

@@ -26,6 +26,7 @@ struct mr_lab {
     double before_s;                 /* those that are through, as they were foreseen */
     double started_s, budget_s;      /* of this one */
     unsigned n_left_out;             /* points of this one, for lack of time */
+    char marked[64];                 /* what was said last, in a trace of the study */
     struct mr_lab_storage storage[MR_LAB_STORAGES];
 
     /* What later experiments take from earlier ones; NaN: not known. */
@@ -38,6 +39,7 @@ struct mr_experiment_row {
     double quick_s;
     double full_s, full_image_s; /* in all, and more for each image of the data set */
     int (*run)(struct mr_lab *lab);
+    int traces; /* records runs of its own: the trace of the whole study, if any, stands still */
 };
 
 int mr_exp_baseline(struct mr_lab *lab);

@@ -6,6 +6,7 @@
 
 #include "errtext.h"
 #include "lab.h"
+#include "trace_pause.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,7 +25,7 @@ static const struct mr_experiment_row rows[] = {
     {"batch", 25, 150, 0, mr_exp_batch},
     {"activity", 36, 260, 0, mr_exp_activity},
     {"checkpoint", 82, 1600, 0, mr_exp_checkpoint},
-    {"phases", 16, 85, 0, mr_exp_phases},
+    {"phases", 16, 85, 0, mr_exp_phases, .traces = 1},
     {"files", 4, 2, 0.001, mr_exp_files},
     {"verdict", 29, 600, 0.003, mr_exp_verdict},
 };
@@ -97,7 +98,11 @@ static int run_one(struct mr_lab *lab, const struct mr_experiment_row *row)
     lab->err = &err;
     begin(lab, row);
     mr_lab_say(lab, "starting");
+    int paused = row->traces && mr_trace_pause();
     int r = row->run(lab);
+    int still = paused ? mr_trace_resume() : 0;
+    if (still)
+        mr_lab_warn(lab, "The trace of this study ends here: %s.", mr_errno_text(still));
     if (r == -ECANCELED || mr_lab_stopped(lab)) {
         mr_json_free(lab->result);
         return -ECANCELED;

@@ -15,6 +15,8 @@
  * middle of a span that it began to store when the trace was on.  Such a late event shows up in the
  * next trace, which knows by its time that it is not its own.
  *
+ * A trace that stands still (trace_pause.h) is an output without a recorder's thread.
+ *
  * fork: the child has the forking thread only and no recorder's thread.  It forgets the trace: the
  * descriptor is closed, nothing is written, rings of threads that do not exist there are free.
  *
@@ -24,6 +26,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "trace_pause.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -49,6 +52,8 @@ static struct {
     pthread_t thread;
     sem_t wake;
     struct mr_trace_output output; /* the recorder's thread's, between start and stop */
+    struct mr_trace_output paused; /* guarded by control */
+    size_t paused_spans;
 
     _Atomic(struct mr_traced_thread *) rings; /* head: written under mu */
     atomic_uint_fast64_t no_ring;             /* events of threads that found no memory */
@@ -174,15 +179,21 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&registry.control);
 }
 
+static void forget(struct mr_trace_output *t)
+{
+    if (!t->open)
+        return;
+    close(t->sink.fd);
+    free(t->sink.buf); /* of the heap, which fork keeps usable */
+    t->open = 0;
+}
+
 static void after_fork_in_child(void)
 {
     atomic_store(&registry.on, 0);
     registry.session = 0;
-    if (registry.output.open) {
-        close(registry.output.sink.fd);
-        free(registry.output.sink.buf); /* of the heap, which fork keeps usable */
-        registry.output.open = 0;
-    }
+    forget(&registry.output);
+    forget(&registry.paused);
     for (struct mr_traced_thread *t = atomic_load(&registry.rings); t; t = t->next) {
         if (t->wanted)
             mr_span_ring_clear(&t->ring);
@@ -288,6 +299,29 @@ static void set_session(int session, size_t ring_spans)
     pthread_mutex_unlock(&registry.mu);
 }
 
+/* With control held and an output open: from now on the rings are emptied into it. */
+static int begin_recording(size_t spans)
+{
+    atomic_store(&registry.ending, 0);
+    registry.no_ring_seen = atomic_load(&registry.no_ring);
+    set_session(1, spans);
+    int r = start_thread();
+    if (r)
+        set_session(0, 0);
+    else
+        atomic_store(&registry.on, 1);
+    return r;
+}
+
+static void end_recording(void)
+{
+    atomic_store(&registry.on, 0);
+    atomic_store(&registry.ending, 1);
+    sem_post(&registry.wake);
+    pthread_join(registry.thread, NULL);
+    set_session(0, 0);
+}
+
 int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
 {
     pthread_once(&once, set_up);
@@ -301,16 +335,10 @@ int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
     else
         r = mr_trace_output_open(&registry.output, opts, &registry.names, err);
     if (!r) {
-        atomic_store(&registry.ending, 0);
-        registry.no_ring_seen = atomic_load(&registry.no_ring);
-        set_session(1, spans);
-        r = start_thread();
+        r = begin_recording(spans);
         if (r) {
             mr_fail(err, r, "cannot start the trace's thread: %s", mr_errno_text(r));
-            set_session(0, 0);
             mr_trace_output_close(&registry.output, NULL, NULL);
-        } else {
-            atomic_store(&registry.on, 1);
         }
     }
     pthread_mutex_unlock(&registry.control);
@@ -324,12 +352,40 @@ int mr_trace_stop(struct mr_trace_stats *out, struct mr_error *err)
         *out = (struct mr_trace_stats){0};
     pthread_mutex_lock(&registry.control);
     if (registry.output.open) {
-        atomic_store(&registry.on, 0);
-        atomic_store(&registry.ending, 1);
-        sem_post(&registry.wake);
-        pthread_join(registry.thread, NULL);
-        set_session(0, 0);
+        end_recording();
         r = mr_trace_output_close(&registry.output, out, err);
+    } else if (registry.paused.open) { /* and could not go on */
+        r = mr_trace_output_close(&registry.paused, out, err);
+    }
+    pthread_mutex_unlock(&registry.control);
+    return r;
+}
+
+int mr_trace_pause(void)
+{
+    pthread_mutex_lock(&registry.control);
+    int possible = registry.output.open && !registry.paused.open;
+    if (possible) {
+        registry.paused_spans = registry.ring_spans;
+        end_recording();
+        registry.paused = registry.output;
+        registry.output.open = 0;
+    }
+    pthread_mutex_unlock(&registry.control);
+    return possible;
+}
+
+int mr_trace_resume(void)
+{
+    int r = 0;
+    pthread_mutex_lock(&registry.control);
+    if (registry.paused.open && registry.output.open) {
+        r = -EBUSY;
+    } else if (registry.paused.open) {
+        registry.output = registry.paused;
+        r = begin_recording(registry.paused_spans);
+        registry.paused.open = r != 0;
+        registry.output.open = !r;
     }
     pthread_mutex_unlock(&registry.control);
     return r;
