@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct sweep {
     const struct options *o;
@@ -21,6 +22,10 @@ struct sweep {
     struct mr_device *storage;
     struct mr_json *row[MAX_THREAD_SWEEP]; /* the results so far; borrowed */
     unsigned n_rows;
+    struct mr_dataset *data;
+    const char *path;
+    double base;      /* images/s with one thread; 0: not measured yet */
+    char warned[256]; /* what was warned of last */
 };
 
 static void on_progress(void *ctx, const struct mr_bench_progress *now)
@@ -32,13 +37,15 @@ static void on_progress(void *ctx, const struct mr_bench_progress *now)
     progress_show(what, now->done, now->total);
 }
 
-static void print_heading(const struct options *o, const char *path, const struct mr_dataset *d,
-                          const struct mr_device *storage)
+/* With the first row: what cannot be run has no table. */
+static void print_heading(const struct sweep *s)
 {
-    input_print_storage("", storage);
-    printf("%s: %llu samples, %u class%s; %s engine", path, (unsigned long long)mr_dataset_size(d),
-           mr_dataset_n_classes(d), mr_dataset_n_classes(d) == 1 ? "" : "es",
-           o->engine ? "uring" : "threads");
+    const struct options *o = s->o;
+    const struct mr_dataset *d = s->data;
+    input_print_storage("", s->storage);
+    printf("%s: %llu samples, %u class%s; %s engine", s->path,
+           (unsigned long long)mr_dataset_size(d), mr_dataset_n_classes(d),
+           mr_dataset_n_classes(d) == 1 ? "" : "es", o->engine ? "uring" : "threads");
     if (o->engine)
         printf(" (depth %u)", o->io_depth);
     printf(", batch %u, prefetch %u, %u run%s\n", o->batch, o->prefetch, o->runs,
@@ -50,7 +57,7 @@ static void print_heading(const struct options *o, const char *path, const struc
 static void print_row(const struct mr_bench_result *r, double base)
 {
     const struct mr_bench_run *m = &r->median;
-    char latency[64], cache[64], bytes[32];
+    char latency[64], cache[64], bytes[32], speed_up[32] = "-";
     if (!r->n_runs) {
         printf("%7u stopped before the first run was through\n", r->pipe.threads);
         return;
@@ -63,10 +70,11 @@ static void print_row(const struct mr_bench_result *r, double base)
     else
         snprintf(cache, sizeof cache, "%s",
                  human_bytes((double)m->cache_bytes, bytes, sizeof bytes));
-    printf("%7u %10.0f %6.1f%% %7.2fx %8.0f %9.2f  %26s %8llu  %s%s\n", r->pipe.threads, r->per_s,
-           100 * r->spread, base > 0 ? r->per_s / base : 1.0, mr_bench_mb_per_s(r),
-           1e6 * m->cpu_s / (double)m->samples, latency, (unsigned long long)m->skipped, cache,
-           r->partial ? " (partial)" : "");
+    if (base > 0)
+        snprintf(speed_up, sizeof speed_up, "%.2fx", r->per_s / base);
+    printf("%7u %10.0f %6.1f%% %8s %8.0f %9.2f  %26s %8llu  %s%s\n", r->pipe.threads, r->per_s,
+           100 * r->spread, speed_up, mr_bench_mb_per_s(r), 1e6 * m->cpu_s / (double)m->samples,
+           latency, (unsigned long long)m->skipped, cache, r->partial ? " (partial)" : "");
     if (r->has_hash)
         printf("        batch hash %016llx\n", (unsigned long long)r->hash);
     fflush(stdout);
@@ -88,15 +96,26 @@ static void print_decoders(const struct mr_bench_result *r)
                (unsigned long long)n[MR_PATH_PNG]);
 }
 
+/* The row of a thread count, and what belongs around it. */
+static void show(struct sweep *s, const struct mr_bench_result *r)
+{
+    if (s->n_rows == 1)
+        print_heading(s);
+    print_row(r, s->base);
+    if (s->at + 1 == s->n || r->partial) {
+        print_decoders(r);
+        print_errors(r);
+    }
+}
+
 /* Measure one thread count; adds to results.  Exit status. */
-static int measure(struct sweep *s, struct mr_dataset *data, struct output *out, double *base,
-                   struct mr_json *results)
+static int measure(struct sweep *s, struct output *out, struct mr_json *results)
 {
     const struct options *o = s->o;
     struct mr_error err = {0};
     struct mr_bench_result result;
     struct mr_bench_opts opts = {
-        .data = data,
+        .data = s->data,
         .pipe = input_pipeline(o, s->threads),
         .runs = o->runs,
         .cold = o->cold || o->drop_caches,
@@ -114,19 +133,15 @@ static int measure(struct sweep *s, struct mr_dataset *data, struct output *out,
     int r = mr_microbench_run(&opts, &result, &err);
     progress_clear();
     if (!r || r == -ECANCELED) {
-        if (s->at == 0)
-            *base = result.per_s;
+        if (s->threads == 1)
+            s->base = result.per_s;
         s->row[s->n_rows] = mr_bench_result_json(&result);
         mr_json_append(results, s->row[s->n_rows++]);
-        if (!out->quiet) {
-            print_row(&result, *base);
-            if (s->at + 1 == s->n || r) {
-                print_decoders(&result);
-                print_errors(&result);
-            }
-        }
-        if (result.warning[0] && s->at == 0)
+        if (!out->quiet)
+            show(s, &result);
+        if (result.warning[0] && strcmp(result.warning, s->warned))
             fprintf(stderr, "warning: %s\n", result.warning);
+        snprintf(s->warned, sizeof s->warned, "%s", result.warning);
     } else {
         fprintf(stderr, "millrace bench: %s\n", err.text);
     }
@@ -148,8 +163,6 @@ static int end_trace(struct sweep *s, int tracing)
 int command_bench(const struct options *o)
 {
     struct sweep s = {.o = o, .decode = input_decoder(o)};
-    struct mr_dataset *data = NULL;
-    const char *path = NULL;
     struct unsigned_list threads = o->threads;
     if (o->runs > MR_BENCH_MAX_RUNS) {
         fprintf(stderr, "millrace bench: --runs: at most %d\n", MR_BENCH_MAX_RUNS);
@@ -162,32 +175,29 @@ int command_bench(const struct options *o)
     }
     int status = input_open_storage(o, &s.storage);
     if (!status)
-        status = input_open_data(o, &data, &path);
+        status = input_open_data(o, &s.data, &s.path);
     if (status) {
         mr_device_close(s.storage);
         return status;
     }
     struct output out = {.fd = -1};
     struct mr_json *results = mr_json_array();
-    double base = 0;
     int trace_failed = 0;
     status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger) ||
-             tracing_start(o, data, s.storage ? mr_device_name(s.storage) : NULL);
+             tracing_start(o, s.data, s.storage ? mr_device_name(s.storage) : NULL);
     int tracing = !status && o->trace;
-    if (!status && !out.quiet)
-        print_heading(o, path, data, s.storage);
     s.n = threads.n;
     for (s.at = 0; !status && s.at < s.n; s.at++) {
         s.threads = threads.value[s.at];
-        status = measure(&s, data, &out, &base, results);
+        status = measure(&s, &out, results);
     }
     if (end_trace(&s, tracing) && !status)
         trace_failed = 1;
-    int written = status == 0 || status == 130 ? output_json(&out, o, path, results)
+    int written = status == 0 || status == 130 ? output_json(&out, o, s.path, results)
                                                : (mr_json_free(results), 0);
     if (ledger_close(&s.ledger) || written || trace_failed)
         status = status ? status : 1;
-    mr_dataset_unref(data);
+    mr_dataset_unref(s.data);
     mr_device_close(s.storage);
     return status;
 }

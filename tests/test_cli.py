@@ -407,6 +407,37 @@ class Json(CliCase):
         self.assertIn(root["results"][0]["batch_hash"], done.out)
         self.assertNotIn("nan", done.out)
 
+    def test_speed_up_is_over_one_thread(self):
+        bench = ["bench", "--data", self.data(64), "--batch", 8, "--runs", 2]
+        row = r"(?m)^ +(\d+) +(\d+) +[\d.]+% +(-|[\d.]+x)"
+        for threads, first in (("1,2,4", "1.00x"), ("2,1,4", "-"), ("2,4", "-"), ("1", "1.00x")):
+            rows = re.findall(row, run(*bench, "--threads", threads).out)
+            self.assertEqual(",".join(r[0] for r in rows), threads)
+            self.assertEqual(rows[0][2], first)
+            base = None
+            for n, rate, speed_up in rows:
+                base = int(rate) if n == "1" else base
+                if base is None:
+                    self.assertEqual(speed_up, "-")
+                else:
+                    self.assertAlmostEqual(float(speed_up[:-1]), int(rate) / base,
+                                           delta=0.006 + 2 / base)
+
+    def test_what_cannot_be_run_has_no_table(self):
+        data = self.data(16)
+        (self.dir / "gone.csv").write_text("".join(f"gone{i}.bin,0\n" for i in range(64)))
+        for args, word in ((["--data", data, "--batch", 1000], "1000"),
+                           (["--list", self.dir / "gone.csv", "--batch", 8], "gone")):
+            done = run("bench", *args)
+            self.assert_status(done, 1)
+            self.assertEqual(done.out, "")
+            self.assertIn(word, done.err)
+
+    def test_a_sweep_says_a_warning_once(self):
+        done = run("bench", "--data", self.data(16), "--batch", 8, "--runs", 1, "--threads",
+                   "1,2,4")
+        self.assertEqual(done.err.count("warning:"), 1, done)
+
     def test_inspect(self):
         data = self.data(30, classes=3)
         (data / "class1" / "empty").touch()
