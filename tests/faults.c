@@ -363,6 +363,30 @@ WRAP(int, renameat, int a, const char *from, int b, const char *to)
     return file_error();
 }
 
+WRAP(int, rename, const char *from, const char *to)
+{
+    if (!turn(FAIL | EINTR_TOO | LATE | FULL))
+        return __real_rename(from, to);
+    if (kind == FAULT_LATE)
+        __real_rename(from, to);
+    return file_error();
+}
+
+WRAP(int, unlink, const char *path)
+{
+    if (!turn(FAIL | EINTR_TOO | LATE))
+        return __real_unlink(path);
+    if (kind == FAULT_LATE)
+        __real_unlink(path);
+    return file_error();
+}
+
+/* ioctl is variadic in its declaration; ours always pass one argument. */
+WRAP(int, ioctl, int fd, unsigned long what, void *arg)
+{
+    return turn(FAIL) ? file_error() : __real_ioctl(fd, what, arg);
+}
+
 WRAP(int, unlinkat, int dir, const char *path, int flags)
 {
     if (!turn(FAIL | EINTR_TOO | LATE))

@@ -6,6 +6,7 @@
 
 #include "faults.h"
 #include "filesystem.h"
+#include "io_account.h"
 #include "unit.h"
 
 #include <dirent.h>
@@ -54,15 +55,10 @@ WRAP(int, mincore, void *at, size_t len, unsigned char *state)
     return fails("mincore") ? -1 : __real_mincore(at, len, state);
 }
 
-/* These are variadic in their declarations; no call of ours has more arguments. */
+/* It is variadic in its declaration; no call of ours has more arguments. */
 WRAP(int, fcntl64, int fd, int what, long arg)
 {
     return fails("fcntl") ? -1 : __real_fcntl64(fd, what, arg);
-}
-
-WRAP(int, ioctl, int fd, unsigned long what, void *arg)
-{
-    return fails("ioctl") ? -1 : __real_ioctl(fd, what, arg);
 }
 
 WRAP(int, faccessat, int dir, const char *path, int mode, int flags)
@@ -80,9 +76,29 @@ WRAP(int, fstatfs64, int fd, struct statfs *out)
     return fails("fstatfs") ? -1 : __real_fstatfs64(fd, out);
 }
 
+static int n_streams; /* that are open */
+
 WRAP(FILE *, fopen64, const char *path, const char *mode)
 {
-    return fails("fopen") ? NULL : __real_fopen64(path, mode);
+    FILE *f = fails("fopen") ? NULL : __real_fopen64(path, mode);
+    n_streams += f != NULL;
+    return f;
+}
+
+WRAP(int, fclose, FILE *f)
+{
+    n_streams--;
+    return __real_fclose(f);
+}
+
+WRAP(char *, fgets, char *line, int cap, FILE *f)
+{
+    return fails("fgets") ? NULL : __real_fgets(line, cap, f);
+}
+
+/* The system's caches are everybody's: dropping them goes as far as the call that fails. */
+WRAP(void, sync, void)
+{
 }
 
 static int refuse_cachestat(long number)
@@ -216,6 +232,42 @@ static void single_calls_that_always_fail(void **state)
     }
 }
 
+static void what_the_device_delivered_is_told_or_not(void **state)
+{
+    (void)state;
+    uint64_t now;
+    if (mr_io_read_bytes(&now))
+        skip(); /* a kernel that does not account it */
+    int hit = 1;
+    for (uint64_t at = 1; hit; at++) {
+        uint64_t n = SENTINEL;
+        faults_begin(FAULT_FAIL, at);
+        int r = mr_io_read_bytes(&n);
+        hit = faults_end();
+        assert_int_equal(r < 0, hit);
+        assert_true(!r || n == SENTINEL);
+        assert_int_equal(n_streams, 0);
+        assert_in_range(at, 1, 100);
+    }
+}
+
+/* Neither opening nor writing may fail unseen.  A third try, in which nothing fails, would empty
+ * the caches of the whole machine. */
+static void dropping_all_caches_fails_aloud(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at <= 2; at++) {
+        int64_t live = faults_live();
+        faults_begin(FAULT_FAIL, at);
+        int r = mr_cache_drop_all(), hit = faults_end();
+        assert_true(r < 0);
+        assert_true(!hit || r == -EIO);
+        assert_int_equal(faults_live(), live);
+        if (!hit)
+            skip(); /* no right to open it */
+    }
+}
+
 int main(void)
 {
     faults_before_syscall = refuse_cachestat;
@@ -223,6 +275,8 @@ int main(void)
         IN_BUILD(evicting_tells_no_lies_whichever_call_fails),
         IN_BUILD(asking_tells_no_lies_whichever_call_fails),
         IN_BUILD(single_calls_that_always_fail),
+        cmocka_unit_test(what_the_device_delivered_is_told_or_not),
+        cmocka_unit_test(dropping_all_caches_fails_aloud),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * leaks, nothing half-made is handed out, and what could be delivered is right. */
 #include "unit.h"
 
+#include "device_profile.h"
 #include "faults.h"
 #include "photo_set.h"
 
@@ -147,6 +148,33 @@ static void every_call_may_fail_once_with_an_emulated_device(void **state)
         loop(list_path, &o, FAULT_FAIL, 1);
     }
     mr_device_close(d);
+}
+
+/* A profile is there as it was, or as it is to be, and nothing beside it. */
+static void a_profile_is_saved_or_stays_as_it_was(void **state)
+{
+    struct tempdir *t = *state;
+    struct mr_device_profile p, q;
+    char path[512];
+    assert_int_equal(mr_device_profile_parse(quick_profile, strlen(quick_profile), "x", &p, NULL),
+                     0);
+    snprintf(path, sizeof path, "%s", tempdir_text(t, "saved", "old"));
+    for (int kind = FAULT_FAIL; kind <= FAULT_SHORT; kind++) {
+        int hit = 1;
+        for (uint64_t at = 1; hit; at++) {
+            struct mr_error err = {0};
+            int64_t before = faults_live();
+            tempdir_text(t, "saved", "old");
+            faults_begin(kind, at);
+            int r = mr_device_profile_save(&p, path, &err);
+            hit = faults_end();
+            assert_true(!r || (hit && kind != FAULT_SHORT && err.code == r && err.text[0]));
+            assert_int_equal(mr_device_profile_load(path, &q, NULL) == 0, !r);
+            assert_int_equal(tempdir_count(t->path), 1);
+            assert_int_equal(faults_live(), before);
+            assert_in_range(at, 1, 100);
+        }
+    }
 }
 
 static void every_call_may_fail_once_uring(void **state)
@@ -443,6 +471,7 @@ int main(void)
         WITH_TEMPDIR(every_call_may_fail_once_threads),
         WITH_TEMPDIR(every_call_may_fail_once_uring),
         WITH_TEMPDIR(every_call_may_fail_once_with_an_emulated_device),
+        WITH_TEMPDIR(a_profile_is_saved_or_stays_as_it_was),
         WITH_TEMPDIR(interruptions_and_short_reads_are_continued),
         WITH_TEMPDIR(a_failed_or_short_completion_of_a_ring_is_handled),
         WITH_TEMPDIR(a_read_error_is_replaced_and_named_in_both_engines),

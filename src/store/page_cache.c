@@ -13,6 +13,7 @@
 
 #include "filesystem.h"
 #include "whole_file.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,7 +173,7 @@ int mr_cache_drop_all(void)
     if (fd < 0)
         return -errno;
     sync();
-    int r = write(fd, "3\n", 2) == 2 ? 0 : -errno;
+    int r = mr_write_all(fd, "3\n", 2);
     close(fd);
     return r;
 }
