@@ -98,6 +98,7 @@ static void interrupted_and_short_calls_go_on(void **state)
 {
     snprintf(path, sizeof path, "%s", tempdir_path(*state, "a.json"));
     loop(FAULT_SHORT, 0);
+    loop(FAULT_EINTR, 0);
 }
 
 int main(void)

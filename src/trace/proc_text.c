@@ -5,6 +5,8 @@
  * close halves what a sample costs. */
 #include "proc_text.h"
 
+#include "open_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,13 +27,9 @@ void mr_text_fini(struct mr_text *t)
 int mr_proc_open(const char *root, const char *name)
 {
     char path[PATH_MAX];
-    int fd;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", root, name) >= sizeof path)
         return -ENAMETOOLONG;
-    do
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
-    return fd < 0 ? -errno : fd;
+    return mr_open_file(path, O_RDONLY, 0);
 }
 
 static int grow(struct mr_text *t)

@@ -3,6 +3,7 @@
 
 #include "errtext.h"
 #include "grow.h"
+#include "open_file.h"
 #include "trace_writer.h"
 #include "unpack.h"
 
@@ -212,7 +213,7 @@ int mr_trace_recognise(const char *path)
     char buf[LOOK];
     size_t len = 0;
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = mr_open_file(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
     int r = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -EINVAL : read_some(fd, buf, sizeof buf, &len);
@@ -277,8 +278,8 @@ int mr_trace_log_read(const char *path, struct mr_trace_log **out, struct mr_err
     struct stat st;
     char *text = NULL;
     size_t len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int r = fd < 0 || fstat(fd, &st) ? -errno : 0;
+    int fd = mr_open_file(path, O_RDONLY | O_NONBLOCK, 0);
+    int r = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
     if (!r && !S_ISREG(st.st_mode))
         r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
     if (!r) {

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "open_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,8 +32,11 @@
 static void name_clock(char name[MR_CLOCK_NAME])
 {
     char boot[48], space[32];
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, boot, sizeof boot);
+    int fd = mr_open_file("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
+    ssize_t n;
+    do
+        n = fd < 0 ? -1 : read(fd, boot, sizeof boot);
+    while (fd >= 0 && n < 0 && errno == EINTR);
     ssize_t m = readlink("/proc/self/ns/time", space, sizeof space - 1);
     if (fd >= 0)
         close(fd);
@@ -76,9 +80,9 @@ int mr_trace_output_open(struct mr_trace_output *t, const struct mr_trace_opts *
 {
     if (!o || !o->path || !*o->path)
         return mr_fail(err, -EINVAL, "a trace needs the path of its file");
-    int fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = mr_open_file(o->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (fd < 0)
-        return mr_fail(err, -errno, "%s: %s", o->path, mr_errno_text(errno));
+        return mr_fail(err, fd, "%s: %s", o->path, mr_errno_text(fd));
     *t = (struct mr_trace_output){.o = *o, .names = names};
     int r = mr_text_sink_init(&t->sink, fd);
     if (r) {
