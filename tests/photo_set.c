@@ -89,6 +89,22 @@ struct mr_dataset *photo_set_open(const char *path)
     return d;
 }
 
+uint64_t photo_set_batch_hash(const struct mr_batch *b)
+{
+    struct mr_digest digest;
+    mr_digest_init(&digest);
+    mr_digest_add_u64(&digest, b->epoch);
+    mr_digest_add_u64(&digest, b->number);
+    mr_digest_add_u64(&digest, b->n);
+    for (unsigned i = 0; i < b->n; i++) {
+        mr_digest_add_u64(&digest, b->samples[i].index);
+        mr_digest_add_u64(&digest, b->samples[i].label);
+        mr_digest_add_u64(&digest, b->samples[i].len);
+        mr_digest_add(&digest, b->samples[i].data, b->samples[i].len);
+    }
+    return mr_digest_value(&digest);
+}
+
 uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, int *r)
 {
     struct mr_pipeline *p = NULL;
@@ -99,10 +115,7 @@ uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, 
     if (mr_pipeline_open(d, o, &p, &err))
         fail_msg("%s", err.text);
     while ((*r = mr_pipeline_next(p, &b)) == 1) {
-        for (unsigned i = 0; i < b->n; i++) {
-            mr_digest_add_u64(&digest, b->samples[i].label);
-            mr_digest_add(&digest, b->samples[i].data, b->samples[i].len);
-        }
+        mr_digest_add_u64(&digest, photo_set_batch_hash(b));
         mr_batch_unref(b);
     }
     mr_pipeline_close(p);

@@ -19,6 +19,8 @@ const char *photo_set_list(struct tempdir *t, unsigned n, unsigned every);
 
 /* Open the data set or fail the test. */
 struct mr_dataset *photo_set_open(const char *path);
+/* Hash of a batch: its place, and its samples' numbers, labels, lengths and bytes. */
+uint64_t photo_set_batch_hash(const struct mr_batch *b);
 /* Draw everything; hash of all batches in order.  *r is what the last call returned. */
 uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, int *r);
 

@@ -115,7 +115,7 @@ static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
         o.window = 20;
         o.epochs = 3;
         o.max_error_share = 0.5;
-        uint64_t index[64][16];
+        uint64_t hash[64];
         struct mr_pipeline *p = open_or_fail(d, &o);
         struct mr_batch *b;
         struct mr_position at[64];
@@ -126,9 +126,7 @@ static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
                 n_ends++;
                 continue;
             }
-            for (unsigned i = 0; i < b->n; i++)
-                index[n][i] = b->samples[i].index;
-            n++;
+            hash[n++] = photo_set_batch_hash(b);
             mr_batch_unref(b);
         }
         mr_pipeline_close(p);
@@ -141,8 +139,7 @@ static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
                 assert_in_range(r, 0, 1);
                 if (!r)
                     continue;
-                for (unsigned i = 0; i < b->n; i++)
-                    assert_int_equal(b->samples[i].index, index[k][i]);
+                assert_int_equal(photo_set_batch_hash(b), hash[k]);
                 mr_batch_unref(b);
                 k++;
             }
@@ -366,7 +363,8 @@ static void few_descriptors_slow_a_run_down_but_change_nothing(void **state)
     int r, fd = dup(0);
     uint64_t want = photo_set_hash(d, &o, &r);
     close(fd);
-    /* Two descriptors for eight workers; a ring takes one a worker and none for files. */
+    /* Two descriptors for eight workers; eight more for a ring, which takes one itself and has
+     * files open ahead as far as there is room. */
     o.threads = engine == MR_ENGINE_URING ? 1 : 8;
     getrlimit(RLIMIT_NOFILE, &was);
     few = (struct rlimit){(rlim_t)fd + 2 + (engine == MR_ENGINE_URING ? 8 : 0), was.rlim_max};
