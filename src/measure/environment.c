@@ -86,6 +86,8 @@ static void set_queue(struct mr_json *o, const char *key, const struct mr_filesy
         char *v = first_line(path, line, sizeof line);
         if (!v)
             continue;
+        for (size_t n = strlen(v); n && strchr(" \t", v[n - 1]); n--)
+            v[n - 1] = 0; /* "bfq " */
         char *end;
         long long number = strtoll(v, &end, 10);
         mr_json_set(o, key, *end ? mr_json_string(v) : mr_json_int(number));
