@@ -20,16 +20,9 @@
 struct show {
     const struct options *o;
     struct output out;
+    const struct mr_device *device;
+    int headed; /* the heading is there */
 };
-
-static int on_progress(void *ctx, const struct mr_baseline_progress *now)
-{
-    char what[64];
-    snprintf(what, sizeof what, "%s %s, run %u/%u, all in about %.0f s",
-             mr_pattern_name(now->pattern), now->doing, now->run + 1, now->runs, now->left_s);
-    progress_show(what, now->done, now->total);
-    return terminal_interrupted(ctx);
-}
 
 static const char *or_dash(double v, const char *fmt, char *buf, size_t cap)
 {
@@ -39,20 +32,24 @@ static const char *or_dash(double v, const char *fmt, char *buf, size_t cap)
     return buf;
 }
 
-static void print_heading(const struct options *o, const struct mr_device *device)
+/* Once, when something is being measured: what cannot be has no table. */
+static void print_heading(struct show *s)
 {
+    const struct options *o = s->o;
+    if (s->headed || s->out.quiet)
+        return;
+    s->headed = 1;
+    input_print_storage("", s->device);
     struct mr_json *env = mr_environment(o->paths[0]);
     const char *fs = mr_json_text(mr_json_at(env, "storage.file_system"));
     const char *mount = mr_json_text(mr_json_at(env, "storage.mount_options"));
     const char *dev = mr_json_text(mr_json_at(env, "storage.device"));
     const char *scheduler = mr_json_text(mr_json_at(env, "storage.scheduler"));
     char bytes[32];
-    printf("%s: a file of %s, %u run%s", o->paths[0],
+    printf("%s: a file of %s, %u run%s\n", o->paths[0],
            human_bytes((double)o->size, bytes, sizeof bytes), o->runs,
            o->runs > 1 ? "s, first left out" : "");
-    if (device)
-        printf("; emulated: %s", mr_device_name(device));
-    printf("\n%s%s%s%s", dev ? "device " : "no block device", dev ? dev : "",
+    printf("%s%s%s%s", dev ? "device " : "no block device", dev ? dev : "",
            scheduler ? ", scheduler " : "", scheduler ? scheduler : "");
     double ahead = mr_json_number(mr_json_at(env, "storage.read_ahead_kb"));
     double most = mr_json_number(mr_json_at(env, "storage.max_request_kb"));
@@ -67,6 +64,17 @@ static void print_heading(const struct options *o, const struct mr_device *devic
     fflush(stdout);
 }
 
+static int on_progress(void *ctx, const struct mr_baseline_progress *now)
+{
+    struct show *s = ctx;
+    char what[64];
+    print_heading(s);
+    snprintf(what, sizeof what, "%s %s, run %u/%u, all in about %.0f s",
+             mr_pattern_name(now->pattern), now->doing, now->run + 1, now->runs, now->left_s);
+    progress_show(what, now->done, now->total);
+    return terminal_interrupted(NULL);
+}
+
 static void print_row(void *ctx, const struct mr_baseline_result *r)
 {
     struct show *s = ctx;
@@ -74,6 +82,7 @@ static void print_row(void *ctx, const struct mr_baseline_result *r)
     progress_clear();
     if (s->out.quiet)
         return;
+    print_heading(s);
     if (!r->n_runs) {
         printf("%-16s stopped before the first run was through\n", mr_pattern_name(r->pattern));
         return;
@@ -84,14 +93,31 @@ static void print_row(void *ctx, const struct mr_baseline_result *r)
              (double)mr_histogram_at(&r->latency, 0.5) / 1e3,
              (double)mr_histogram_at(&r->latency, 0.99) / 1e3,
              (double)mr_histogram_at(&r->latency, 0.999) / 1e3);
-    printf("%-16s %6s %6u %10s %10s %10.0f %6.1f%%  %24s  %s%s%s\n", mr_pattern_name(r->pattern),
+    printf("%-16s %6s %6u %10s %10s %10.0f %6.1f%%  %24s  %s%s%s%s\n", mr_pattern_name(r->pattern),
            block, r->depth, or_dash(r->read_mb_per_s, "%.1f", read, sizeof read),
            or_dash(r->write_mb_per_s, "%.1f", write, sizeof write), r->iops, 100 * r->spread,
-           latency, r->cold ? "cold: " : "-", r->cold ? r->cold : "",
+           latency, r->cold ? "cold: " : "-", r->cold ? r->cold : "", r->cut ? " (cut)" : "",
            r->partial ? " (partial)" : "");
     if (r->created_per_s >= 0)
         printf("%-16s %6s %6s %10s %10s %10.0f\n", "  creating", "", "", "", "", r->created_per_s);
     fflush(stdout);
+}
+
+/* What "(cut)" in the table means, and that the file was not written whole. */
+static void print_cut(const struct show *s, const struct mr_baseline *b)
+{
+    int any = 0, emulated = s->device != NULL;
+    char wrote[32], asked[32];
+    for (unsigned i = 0; i < b->n_results; i++)
+        any |= b->result[i].cut;
+    if (any)
+        printf("cut: a part of a run ends after %u s (seq) or %u s; rates are those until then\n",
+               mr_pattern_box_s(MR_PATTERN_SEQ, emulated),
+               mr_pattern_box_s(MR_PATTERN_FSYNC, emulated));
+    if (b->file_bytes && b->file_bytes + MR_BASELINE_MIN_SIZE <= s->o->size)
+        printf("the file has %s, not %s: that is what could be written in this time\n",
+               human_bytes((double)b->file_bytes, wrote, sizeof wrote),
+               human_bytes((double)s->o->size, asked, sizeof asked));
 }
 
 /* "DIR/fast-disk.profile" -> "fast-disk". */
@@ -182,6 +208,7 @@ int command_baseline(const struct options *o)
     status = input_open_storage(o, &device);
     if (status)
         return status;
+    s.device = device;
     struct mr_baseline_opts opts = {
         .dir = o->paths[0],
         .size = o->size,
@@ -197,12 +224,12 @@ int command_baseline(const struct options *o)
     b = calloc(1, sizeof *b);
     if (status || !b)
         goto done;
-    if (!s.out.quiet)
-        print_heading(o, device);
     int r = mr_baseline_run(&opts, b, &err);
     progress_clear();
     if (r && r != -ECANCELED)
         fprintf(stderr, "millrace baseline: %s\n", err.text);
+    if (!s.out.quiet && (!r || r == -ECANCELED))
+        print_cut(&s, b);
     if (b->n_stale)
         fprintf(stderr, "note: removed what %u killed run%s had left in %s\n", b->n_stale,
                 b->n_stale > 1 ? "s" : "", o->paths[0]);

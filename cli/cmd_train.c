@@ -336,6 +336,8 @@ static int report(struct job *j, const struct mr_train_result *r, const char *co
     int fed = j->train && !j->t.synthetic;
     mr_json_set(one, "storage", mr_json_string(j->storage ? mr_device_name(j->storage) : NULL));
     mr_json_set(one, "emulated", mr_json_bool(j->storage || j->t.device.kind == MR_EMULATED));
+    mr_json_set(one, "calibrated",
+                mr_json_string(j->storage ? mr_device_calibrated(j->storage) : NULL));
     mr_json_set(one, "cold", mr_json_string(cold));
     mr_json_set(one, "verdict", fed ? mr_json_string(verdict.text) : mr_json_null());
     mr_json_set(one, "limit", fed ? mr_json_string(mr_limit_name(verdict.limit)) : mr_json_null());

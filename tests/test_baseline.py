@@ -15,8 +15,9 @@ from system_kit import (MILLRACE, STRACE_ENV, TIMEOUT_S, OnTerminal, TempDirCase
 
 PATTERNS = ["seq", "random-imagenet", "random-16k", "random-4k", "small-files", "fsync"]
 FIELDS = {"pattern", "engine", "direct", "depth", "block_bytes", "split", "file_bytes", "storage",
-          "emulated", "cold", "read_mb_per_s", "write_mb_per_s", "iops", "created_per_s",
-          "latency_us", "runs", "write_runs", "spread", "cut", "late_share", "partial", "warning"}
+          "emulated", "calibrated", "cold", "read_mb_per_s", "write_mb_per_s", "iops",
+          "created_per_s", "latency_us", "runs", "write_runs", "spread", "cut", "late_share",
+          "partial", "warning"}
 SMALL = ["--size", "16M", "--runs", 2]
 TINY = ["--size", "1M", "--runs", 1]
 
@@ -43,6 +44,7 @@ class Baseline(TempDirCase):
     def refused(self, *args, status=1, **more):
         done = run("baseline", *args, **more)
         self.assert_status(done, status)
+        self.assertEqual(done.out, "")
         return done.err
 
 
@@ -57,6 +59,7 @@ class WhatItReports(Baseline):
             latency = p["latency_us"]
             self.assertTrue(0 < latency["p50"] <= latency["p99"] <= latency["p999"])
             self.assertEqual((p["emulated"], p["storage"], p["partial"]), (False, None, False))
+            self.assertIsNone(p["calibrated"])
             self.assertEqual(p["file_bytes"], 16 << 20)
             self.assertEqual(p["read_mb_per_s"] is None, name == "fsync")
             self.assertEqual(p["write_mb_per_s"] is None, name not in ("seq", "small-files"))
@@ -113,7 +116,7 @@ class WhatItReports(Baseline):
                           ("logical_block_bytes", "logical_block_size"),
                           ("physical_block_bytes", "physical_block_size"),
                           ("write_cache", "write_cache"), ("rotational", "rotational")):
-            self.assertEqual(str(storage[key]).strip(), (queue / name).read_text().strip(), key)
+            self.assertEqual(str(storage[key]), (queue / name).read_text().strip(), key)
 
     def test_the_defaults_are_the_studys(self):
         done = run("baseline", "--help")
@@ -295,12 +298,28 @@ class Emulated(Baseline):
             r = self.measure("--size", "4M", "--runs", 1, "--storage", name)
             for p in PATTERNS:
                 self.assertEqual((r[p]["storage"], r[p]["emulated"]), (name, True))
+                self.assertIn("Table I", r[p]["calibrated"])
                 self.assertFalse(r[p]["direct"])
                 self.assertIsNone(r[p]["cold"])
                 self.assertIsNotNone(r[p]["late_share"])
             self.assertLessEqual(r["seq"]["write_mb_per_s"], write * 1.001)
             for p in PATTERNS[:4]:
                 self.assertLessEqual(r[p]["read_mb_per_s"], read * 1.001)
+
+    def test_the_table_says_what_is_emulated_and_what_was_cut(self):
+        slow = self.dir / "slow.profile"  # 256 reads of 4 KiB take longer than the 3 s there are
+        slow.write_text("name = slow\ncalibrated = nothing at all\nread_mb_per_s = 1000\n"
+                        "write_mb_per_s = 1000\nread_latency_us = 20000\n")
+        done = run("baseline", self.where, *TINY, "--storage", slow, "--json", self.dir / "r.json")
+        self.assert_status(done, 0)
+        self.assertTrue(done.out.startswith("EMULATED storage 'slow', calibrated to: nothing"))
+        cut = {r["pattern"]: r["cut"] for r in
+               json.loads((self.dir / "r.json").read_text())["results"]}
+        self.assertTrue(cut["random-4k"])
+        for name in PATTERNS:
+            row, = [line for line in done.out.splitlines() if line.startswith(name + " ")]
+            self.assertEqual("(cut)" in row, cut[name], row)
+        self.assertIn("10 s (seq) or 3 s", done.out)
 
     def test_a_saved_profile_can_be_used(self):
         profile = self.dir / "my disk.profile"

@@ -21,7 +21,7 @@ FIELDS = {  # the contract, and what docs/json.md adds to it
     "errors": dict, "delivered_bytes": int, "partial": bool, "emulated": bool, "cold": TEXT,
     "limit": TEXT, "trace": (dict, type(None)), "checkpoints_skipped": int,
     "checkpoints_waited": int, "checkpoint_wait_s": NUMBER, "drain_s": NUMBER, "state_bytes": int,
-    "resumed_from": TEXT, "first_step": int,
+    "resumed_from": TEXT, "first_step": int, "calibrated": TEXT,
 }
 LIMITS = ("none", "device", "read-depth", "decode-cpu", "hand-over")
 EMULATED = ("--device", "emulated:0.01", "--batch", 4, "--image-size", 32)
@@ -118,6 +118,9 @@ class Results(TrainCase):
         profile.write_text("name = slow\nread_mb_per_s = 0.5\nwrite_mb_per_s = 1\n")
         r = self.result("--storage", profile)
         self.assertEqual((r["storage"], r["emulated"], r["limit"]), ("slow", True, "device"))
+        self.assertEqual(r["calibrated"], "")
+        self.assertIn("Table I", self.result("--storage", "ssd")["calibrated"])
+        self.assertIsNone(self.result()["calibrated"])
         self.assertIn("The limit is the storage", r["verdict"])
         done = self.train("--storage", "ssd")
         self.assert_status(done, 0)

@@ -44,10 +44,14 @@ const char *mr_pattern_name(enum mr_pattern p)
     return pattern[p].name;
 }
 
+unsigned mr_pattern_box_s(enum mr_pattern p, int emulated)
+{
+    return emulated ? pattern[p].emulated_box_s : pattern[p].box_s;
+}
+
 uint64_t mr_baseline_box_ns(const struct mr_baseline_state *b, enum mr_pattern p)
 {
-    unsigned s = b->o.device ? pattern[p].emulated_box_s : pattern[p].box_s;
-    return (uint64_t)s * 1000000000u;
+    return (uint64_t)mr_pattern_box_s(p, b->o.device != NULL) * 1000000000u;
 }
 
 uint64_t mr_baseline_small_count(const struct mr_baseline_state *b)

@@ -24,6 +24,8 @@ enum mr_pattern {
     MR_N_PATTERNS,
 };
 const char *mr_pattern_name(enum mr_pattern p);
+/* No part of a run of it takes longer, in seconds. */
+unsigned mr_pattern_box_s(enum mr_pattern p, int emulated);
 
 #define MR_BASELINE_MAX_RUNS 1000
 #define MR_BASELINE_MIN_SIZE ((uint64_t)1 << 20)

@@ -3,6 +3,8 @@
 
 #include "size_split.h"
 
+#include <millrace/store.h>
+
 static struct mr_json *number_or_null(double v)
 {
     return v < 0 ? mr_json_null() : mr_json_real(v);
@@ -46,6 +48,8 @@ static void set_setting(struct mr_json *o, const struct mr_baseline *b,
     mr_json_set(o, "file_bytes", mr_json_int((int64_t)b->file_bytes));
     mr_json_set(o, "storage", mr_json_string(opts->device ? opts->device_name : NULL));
     mr_json_set(o, "emulated", mr_json_bool(opts->device != NULL));
+    mr_json_set(o, "calibrated",
+                mr_json_string(opts->device ? mr_device_calibrated(opts->device) : NULL));
     mr_json_set(o, "cold", mr_json_string(r->cold));
 }
 
