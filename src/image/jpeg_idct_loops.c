@@ -16,6 +16,7 @@
  * shows: a block with a single row of which a value is beyond 13 bits.  On ARM both wrap, and
  * nothing needs to be found. */
 #include "jpeg_kernels.h"
+#include "unroll.h"
 
 #include <string.h>
 
@@ -89,11 +90,11 @@ INLINE uint32_t first_pass(const int16_t *restrict in, const int16_t *restrict q
     for (int c = 0; c < 8; c++) {
         int16_t x[8];
         int32_t y[8];
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int row = 0; row < n; row++)
             x[row] = (int16_t)(in[row * 32 + c] * quantiser[row * 8 + c]);
         transform_n(x, n, MR_IDCT_FIRST_SHIFT, y);
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int row = 0; row < 8; row++) {
             beyond |= (uint32_t)(y[row] + 32768);
             out[row * 8 + c] = (int16_t)y[row];
@@ -108,11 +109,11 @@ INLINE void second_pass(const int16_t *restrict in, int n, int16_t *restrict out
     for (int row = 0; row < 8; row++) {
         int16_t x[8];
         int32_t y[8];
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int c = 0; c < n; c++)
             x[c] = in[c * 8 + row];
         transform_n(x, n, MR_IDCT_SECOND_SHIFT, y);
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int c = 0; c < 8; c++) {
             int16_t v = (int16_t)y[c];
             v = v < -128 ? -128 : v;
@@ -231,11 +232,11 @@ INLINE uint64_t four_at(const int16_t *p)
 INLINE int extent(const int16_t *in, unsigned last)
 {
     uint64_t inner = four_at(in + 1), outer = 0;
-#pragma GCC unroll 3
+    UNROLL(3)
     for (int row = 1; row < 4; row++)
         inner |= four_at(in + row * 32);
     if (last > MR_IDCT_LOW) {
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int row = 0; row < 8; row++)
             outer |= four_at(in + row * 32 + 4) | (row < 4 ? 0 : four_at(in + row * 32));
     }

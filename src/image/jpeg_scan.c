@@ -39,6 +39,7 @@
 #include "jpeg_scan.h"
 
 #include "jpeg_kernels.h"
+#include "unroll.h"
 
 #include <string.h>
 
@@ -181,7 +182,7 @@ INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out, i
 INLINE enum step look_up_plainly(struct walk *w, const uint32_t *lookup, int16_t *out)
 {
     enum step step = MORE;
-#pragma GCC unroll 1
+    UNROLL(1)
     for (int i = 0; i < PLAIN && step == MORE; i++)
         step = look_up(w, lookup, out, 0);
     return step;
