@@ -60,15 +60,18 @@ static int sweep_path(struct mr_cache_sweep *s, char *path)
     return r;
 }
 
+/* NULL: there was nothing to evict, and nothing to prove. */
 static const char *verdict(const struct mr_cache_sweep *s)
 {
+    if (!s->files && !s->n_failed)
+        return NULL;
     return s->n_failed || s->cached_after ? "incomplete" : s->n_unproven ? "unproven" : "data";
 }
 
 static struct mr_json *to_json(const struct mr_cache_sweep *s, const char *path, int partial)
 {
     struct mr_json *o = mr_json_object();
-    int known = !s->n_unknown;
+    int known = !s->n_unknown && s->files;
     mr_json_set(o, "path", mr_json_string(path));
     mr_json_set(o, "files", mr_json_int((int64_t)s->files));
     mr_json_set(o, "bytes", mr_json_int((int64_t)s->bytes));
@@ -85,6 +88,10 @@ static struct mr_json *to_json(const struct mr_cache_sweep *s, const char *path,
 static void print(const struct mr_cache_sweep *s, const char *path, int partial)
 {
     char a[32], b[32], c[32];
+    if (!verdict(s)) {
+        printf("%s: no files%s\n", path, partial ? " (partial)" : "");
+        return;
+    }
     printf("%s: %llu files, %s", path, (unsigned long long)s->files,
            human_bytes((double)s->bytes, a, sizeof a));
     if (s->n_unknown)

@@ -9,6 +9,7 @@
 #include "trace_log.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #define BROKEN_TO_SHOW 20
 
@@ -111,12 +112,29 @@ static void print(const char *path, const struct mr_survey *s, const struct mr_d
         printf("interrupted: this is a part of the data set\n");
 }
 
+/* Two paths are two traces: 0, or 1 with words when one of them cannot be. */
+static int check_two(const struct options *o)
+{
+    struct stat st;
+    for (int i = 0; i < o->n_paths; i++)
+        if (!stat(o->paths[i], &st) && S_ISDIR(st.st_mode)) {
+            fprintf(stderr,
+                    "millrace inspect: %s: Is a directory; two paths are two traces, to be joined: "
+                    "inspect data sets one at a time\n",
+                    o->paths[i]);
+            return 1;
+        }
+    return 0;
+}
+
 int command_inspect(const struct options *o)
 {
     struct mr_error err = {0};
     struct mr_dataset *d;
     struct mr_survey s;
     struct output out;
+    if (o->n_paths == 2 && check_two(o))
+        return 1;
     if (o->n_paths == 2 || mr_trace_recognise(o->paths[0]))
         return inspect_traces(o);
     if (mr_dataset_open(o->paths[0], &d, &err)) {

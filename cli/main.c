@@ -22,20 +22,30 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
 };
 /* clang-format on */
 
+static void print_version(FILE *to)
+{
+    fprintf(to, "millrace %s\n", mr_version());
+}
+
 /* Things that are no command; -1 when it is none of them. */
 static int about(const char *arg)
 {
-    if (!strcmp(arg, "--help") || !strcmp(arg, "-h") || !strcmp(arg, "help"))
-        help_overview(stdout);
-    else if (!strcmp(arg, "--version"))
-        printf("millrace %s\n", mr_version());
-    else if (!strcmp(arg, "--man-page"))
-        help_man_page(stdout);
-    else if (!strcmp(arg, "--bash-completion"))
-        help_bash_completion(stdout);
-    else
-        return -1;
-    return 0;
+    static const struct {
+        const char *arg;
+        void (*print)(FILE *to);
+    } known[] = {
+        {"--help", help_overview},     {"-h", help_overview},
+        {"help", help_overview},       {"--version", print_version},
+        {"--man-page", help_man_page}, {"--bash-completion", help_bash_completion},
+    };
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(arg, known[i].arg)) {
+            if (known[i].print == help_overview) /* what others print goes into files */
+                output_for_a_reader();
+            known[i].print(stdout);
+            return 0;
+        }
+    return -1;
 }
 
 /* Commands that compute with oneDNN, whose idle threads must leave the cores to the pipeline. */
@@ -60,6 +70,7 @@ int main(int argc, char **argv)
     if (status)
         return status;
     if (o.help) {
+        output_for_a_reader();
         help_command(stdout, o.command);
         return output_end(0);
     }

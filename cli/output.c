@@ -19,6 +19,11 @@ void output_begin(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+void output_for_a_reader(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+}
+
 int output_end(int status)
 {
     errno = 0;

@@ -14,6 +14,9 @@ struct output {
 /* At the start of the program: a standard stream that is closed stays unusable and never becomes
  * some file of ours, and a reader that goes away is an error like any other, not the end. */
 void output_begin(void);
+/* For text that somebody pages through: a reader that goes away ends the program without a word, as
+ * with any other filter. */
+void output_for_a_reader(void);
 /* At its end: `status`, or 1 with a message when standard output could not be written. */
 int output_end(int status);
 

@@ -85,6 +85,14 @@ class Help(CliCase):
                 self.assertIn("--json FILE", done.out)
                 self.assertLessEqual(max(map(len, done.out.splitlines())), 100)
 
+    def test_a_reader_who_has_seen_enough_of_the_help_hears_nothing(self):
+        for args in (["--help"], ["help"], ["bench", "--help"]):
+            reader, writer = os.pipe()
+            os.close(reader)  # as `| head` does, only sooner
+            done = run(*args, stdout=writer)
+            os.close(writer)
+            self.assertEqual(done.err, "")
+
     def test_bench_has_the_options_of_the_contract(self):
         known = options_of("bench")
         for name in ("list data map shuffle seed epochs shard keep-last engine threads io-depth "
@@ -280,6 +288,14 @@ class Failures(CliCase):
 
     def test_fewer_samples_than_a_batch(self):
         self.assert_failed(run("bench", "--data", self.data(3)), "3 samples", "batch of 64")
+
+    def test_a_list_that_is_no_file(self):
+        os.mkfifo(self.dir / "pipe")
+        for path in ("/dev/zero", self.dir / "pipe"):
+            for args in (["bench", "--list", path], ["inspect", path]):
+                done = run(*args)
+                self.assert_status(done, 1)
+                self.assertIn(f"{path}: not a regular file", done.err)
 
     def test_evict_of_what_is_no_file(self):
         pipe = self.dir / "pipe"
@@ -479,6 +495,16 @@ class Json(CliCase):
         self.assertEqual((whole["path"], whole["files"], whole["bytes"]),
                          (str(data), 8, self.n_bytes))
         self.assertEqual((single["files"], single["bytes"]), (1, one.stat().st_size))
+
+    def test_evict_of_an_empty_folder_proves_nothing(self):
+        folder = self.dir / "empty"
+        folder.mkdir()
+        done = run("evict", folder)
+        self.assert_status(done, 0)
+        self.assertEqual(done.out, f"{folder}: no files\n")
+        r, = results("evict", folder)
+        self.assertEqual((r["files"], r["cold"], r["cached_before"], r["cached_after"]),
+                         (0, None, None, None))
 
     def test_evict_follows_links_as_a_data_set_does(self):
         data, linked = self.data(8), self.dir / "linked"

@@ -381,9 +381,15 @@ class Inspect(TraceCase):
             self.assertIn(word, done.err)
             self.assertEqual(done.out, "")
         self.data()
-        done = run("inspect", self.dir / "data", self.dir / "data")
-        self.assert_status(done, 1)
-        self.assertIn("Is a directory", done.err)
+        for pair in (("data", "data"), ("data", "nope"), ("x.json", "data")):
+            done = run("inspect", *(self.dir / name for name in pair))
+            self.assert_status(done, 1)
+            self.assertIn(f"{self.dir}/data: Is a directory; two paths are two traces", done.err)
+        os.mkfifo(self.dir / "pipe")
+        for pair in ((self.dir / "pipe", "/dev/null"), ("/dev/null", self.dir / "x.json")):
+            done = run("inspect", *pair)
+            self.assert_status(done, 1)
+            self.assertIn(f"{pair[0]}: not a regular file", done.err)
 
 
 class WhenThingsGoWrong(TraceCase):

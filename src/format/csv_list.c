@@ -231,8 +231,9 @@ int mr_csv_list_load(const char *path, struct mr_entries *out, struct mr_error *
         close(fd);
     if (r) {
         mr_fail(err, r, "%s: %s", path,
-                r == -ENODATA ? "the list is empty, or changed while it was read"
-                              : mr_errno_text(r));
+                r == -ENODATA  ? "the list is empty, or changed while it was read"
+                : r == -EINVAL ? "not a regular file"
+                               : mr_errno_text(r));
         goto done;
     }
     const char *slash = strrchr(path, '/');

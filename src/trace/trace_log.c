@@ -289,7 +289,7 @@ int mr_trace_log_read(const char *path, struct mr_trace_log **out, struct mr_err
     if (fd >= 0)
         close(fd);
     if (r)
-        mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
+        mr_fail(err, r, "%s: %s", path, r == -EINVAL ? "not a regular file" : mr_errno_text(r));
     else
         r = mr_trace_log_parse(text, len, path, out, err);
     free(text);
