@@ -237,6 +237,27 @@ class OneStudy(ReportCase):
         # 8 workers at 1,200 images/s hold an image for 6.67 ms, and 1.75 of these are CPU time
         self.assertTrue(any(abs(float(r[2]) - (8000 / 1200 - 1.75)) < 0.01 for r in waits), waits)
 
+    def test_bars_of_the_workers_time_are_as_high_as_an_image_is_held(self):
+        results = study_fixture.study(["decode"])
+        held = {}
+        for p in results["results"][0]["points"]:
+            if p["threads"] > 2:  # workers that wait for a core: the clock counts that as decoding
+                p["decode_s_per_image"] *= p["threads"] / 2
+            if p["threads"] == 1:  # more CPU time than one worker has: the ring's
+                p["cpu_s_per_image"] = 2 / p["images_per_s"]
+            if p["storage"] == "disk":
+                name = f"{p['engine']}, {p['threads']} thread{'s' if p['threads'] > 1 else ''}"
+                held[name] = 1e3 * p["threads"] / p["images_per_s"]
+        self.render(results)
+        sums = dict.fromkeys(held, 0.0)
+        with open(self.dir / "s/decode-cpu.csv") as f:
+            for row in list(csv.reader(f))[1:]:
+                sums[row[1]] += float(row[2])
+                self.assertGreaterEqual(float(row[2]), 0)
+        self.assertEqual(set(sums), set(held))
+        for name in held:
+            self.assertAlmostEqual(sums[name], held[name], 6, name)
+
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
         for p in results["results"][0]["points"]:

@@ -180,6 +180,26 @@ void mr_show_read(struct mr_view *v)
     show_shares(v);
 }
 
+/* Where the time of a worker for one image goes, in ms; together they are what it holds an image. */
+struct held {
+    double decode, resize, rest, wait;
+};
+
+/* Decoding and resizing are timed by the clock, which runs on while a worker waits for a core: of
+ * these times no more is CPU time than the process has used.  The rest of what is held is waiting.
+ */
+static struct held where_time_goes(const struct mr_view *v, unsigned i)
+{
+    double d = 1e3 * mr_view_number(v, i, "decode_s_per_image");
+    double r = 1e3 * mr_view_number(v, i, "resize_s_per_image");
+    double held = 1e3 * mr_view_number(v, i, "threads") / mr_view_number(v, i, "images_per_s");
+    double cpu = fmin(1e3 * mr_view_number(v, i, "cpu_s_per_image"), held);
+    if (!(d >= 0 && r >= 0 && cpu >= 0 && isfinite(d + r + held)))
+        return (struct held){NAN, NAN, NAN, NAN};
+    double part = d + r > cpu ? cpu / (d + r) : 1;
+    return (struct held){part * d, part * r, fmax(cpu - part * (d + r), 0), held - cpu};
+}
+
 void mr_show_decode(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
@@ -187,8 +207,9 @@ void mr_show_decode(struct mr_view *v)
                                   .title = "Where the workers' time for an image goes",
                                   .x_label = "engine and threads, on this disk",
                                   .y_label = "ms of a worker an image",
-                                  .summary = "Stacked bars: CPU time for decoding, resizing and "
-                                             "all the rest, and waiting."}};
+                                  .summary = "Stacked bars, as high as a worker holds an image: CPU "
+                                             "time for decoding, resizing and all the rest, and "
+                                             "waiting."}};
     char name[64], waits[64] = "";
     double largest = 0;
     rate_over_threads(v, "decode", "Reading, decoding and resizing");
@@ -199,18 +220,15 @@ void mr_show_decode(struct mr_view *v)
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         if (mr_view_flag(v, i, "emulated"))
             continue;
-        double d = 1e3 * mr_view_number(v, i, "decode_s_per_image");
-        double r = 1e3 * mr_view_number(v, i, "resize_s_per_image");
-        double all = 1e3 * mr_view_number(v, i, "cpu_s_per_image");
+        struct held h = where_time_goes(v, i);
         unsigned at = mr_chart_name(&c, "%s", engine_and_threads(v, i, name, sizeof name));
-        mr_chart_put(&c, decode, at, d, 0, 0);
-        mr_chart_put(&c, resize, at, r, 0, 0);
-        double held = 1e3 * mr_view_number(v, i, "threads") / mr_view_number(v, i, "images_per_s");
-        mr_chart_put(&c, rest, at, fmax(all - d - r, 0), 0, 0);
-        if (isfinite(held - all))
-            mr_chart_put(&c, wait, at, fmax(held - all, 0), 0, 0);
-        if (held > 0 && isfinite(all) && held - all > largest * held) {
-            largest = (held - all) / held;
+        mr_chart_put(&c, decode, at, h.decode, 0, 0);
+        mr_chart_put(&c, resize, at, h.resize, 0, 0);
+        mr_chart_put(&c, rest, at, h.rest, 0, 0);
+        mr_chart_put(&c, wait, at, h.wait, 0, 0);
+        double held = h.decode + h.resize + h.rest + h.wait;
+        if (held > 0 && h.wait > largest * held) {
+            largest = h.wait / held;
             snprintf(waits, sizeof waits, "%s", name);
         }
     }
