@@ -258,6 +258,34 @@ class OneStudy(ReportCase):
         for name in held:
             self.assertAlmostEqual(sums[name], held[name], 6, name)
 
+    def test_a_stall_is_that_of_one_checkpoint(self):
+        results = study_fixture.study(["checkpoint"])
+        for p in results["results"][0]["points"]:
+            if p["mode"] != "none":
+                p.update(checkpoints=5, stall_s=5 * p["stall_s"], seconds=150 + 5 * p["stall_s"])
+        part = section(self.render(results), "checkpoint")
+        self.assertIn("<td>sync</td><td>hdd (emulated)</td><td>-</td><td>5.40</td>", part)
+        self.assertIn("stops training for 5.40 s, through a burst buffer for 1.41 s", part)
+        self.assertIn("it stops training for 5.00 ms", part)
+        study_fixture.write(self.dir / "b", study_fixture.study(["checkpoint"]))
+        self.assert_status(run("report", self.dir / "s", self.dir / "b"), 0)
+        self.assertIn("sync, hdd (emulated)</td><td>5.40</td><td>5.40</td>",
+                      section((self.dir / "b/compare.html").read_text(), "checkpoint"))
+
+    def test_what_checkpoints_cost_says_on_which_storage(self):
+        results = study_fixture.study(["checkpoint"])
+        text = self.render(results)
+        self.assertIn("<b>0 %</b><span>of a run lost to lazy checkpoints, this disk</span>", text)
+        out = run("report", self.dir / "s").out
+        self.assertRegex(out, r"checkpoints, sync +2\.0 %  \(this disk\)")
+        self.assertRegex(out, r"checkpoints, lazy +0\.0 %  \(this disk\)")
+        results["results"][0]["points"] = [p for p in results["results"][0]["points"]
+                                           if p["storage"] != "disk"]
+        text = self.render(results)
+        self.assertIn("lazy checkpoints, optane (emulated)</span>", text)
+        self.assertRegex(run("report", self.dir / "s").out,
+                         r"checkpoints, sync +15\.3 %  \(hdd \(emulated\)\)")
+
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
         for p in results["results"][0]["points"]:

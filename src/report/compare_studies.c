@@ -70,7 +70,7 @@ static const struct measure {
      "checkpoint",
      "Checkpoints",
      "stall_s",
-     "s of stall",
+     "s of stall a checkpoint",
      1,
      0,
      {"mode", "storage", "drain"}},
@@ -123,6 +123,8 @@ static double spread_of(const struct mr_view *v, unsigned i)
 static double figure_of(const struct mr_view *v, unsigned i, const struct measure *m)
 {
     const struct mr_json *value = mr_view_at(v, i, m->field);
+    if (!strcmp(m->field, "stall_s"))
+        return mr_view_stall(v, i);
     if (!mr_json_is_array(value))
         return mr_view_number(v, i, m->field);
     double sum = 0, n = 0;

@@ -57,16 +57,28 @@ static double best_of(const struct mr_json *root, const char *experiment, const 
     return best;
 }
 
-/* In per cent, to one decimal: more would claim what nobody measured. */
-static double stall_of(const struct mr_json *root, const char *mode)
+struct share {
+    double percent; /* to one decimal: more would claim what nobody measured; NaN: none */
+    char where[64]; /* "this disk" or "hdd (emulated)" */
+};
+
+/* What checkpoints of that mode cost on the real storage; on the first emulated one if there is no
+ * such point. */
+static struct share stall_of(const struct mr_json *root, const char *mode)
 {
     struct mr_view v = {.e = mr_view_find(root, "checkpoint")};
+    struct share found = {.percent = NAN};
     for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
         const char *m = mr_view_text(&v, i, "mode");
-        if (m && !strcmp(m, mode))
-            return round(1000 * mr_view_number(&v, i, "share")) / 10;
+        int real = !mr_view_flag(&v, i, "emulated");
+        if (!m || strcmp(m, mode) || (!real && isfinite(found.percent)))
+            continue;
+        found.percent = round(1000 * mr_view_number(&v, i, "share")) / 10;
+        mr_view_storage(&v, i, found.where, sizeof found.where);
+        if (real)
+            break;
     }
-    return NAN;
+    return found;
 }
 
 /* Was every cold read of the real storage proven to be one? */
@@ -116,7 +128,10 @@ static void top(const struct mr_json *root, struct mr_markup *out)
     tile(out, best_of(root, "read", "images_per_s", NULL), "/s",
          is_proven(root) ? "files read, cold" : "files read, cold unproven");
     tile(out, best_of(root, "decode", "images_per_s", NULL), "/s", "images decoded");
-    tile(out, stall_of(root, "lazy"), "%", "of a run lost to lazy checkpoints");
+    struct share lazy = stall_of(root, "lazy");
+    char lost[128];
+    snprintf(lost, sizeof lost, "of a run lost to lazy checkpoints, %s", lazy.where);
+    tile(out, lazy.percent, "%", lost);
     mr_markup_add(out, "</div>");
 }
 
@@ -247,10 +262,12 @@ int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct
             mr_markup_add(text, "  %-30s %12s %s\n", rows[i].what,
                           mr_number_text(x, number, sizeof number), rows[i].unit);
     }
-    double lazy = stall_of(root, "lazy"), sync = stall_of(root, "sync");
-    if (isfinite(sync))
-        mr_markup_add(text, "  %-30s %12.1f %%\n", "run lost to checkpoints, sync", sync);
-    if (isfinite(lazy))
-        mr_markup_add(text, "  %-30s %12.1f %%\n", "run lost to checkpoints, lazy", lazy);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *mode = i ? "lazy" : "sync";
+        struct share lost = stall_of(root, mode);
+        if (isfinite(lost.percent))
+            mr_markup_add(text, "  run lost to checkpoints, %-4s  %12.1f %%  (%s)\n", mode,
+                          lost.percent, lost.where);
+    }
     return mr_markup_ok(text) ? 0 : mr_fail(err, -ENOMEM, "no memory");
 }

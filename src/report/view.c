@@ -87,6 +87,12 @@ double mr_view_run_spread(const struct mr_view *v, unsigned i)
     return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
 }
 
+double mr_view_stall(const struct mr_view *v, unsigned i)
+{
+    double n = mr_view_number(v, i, "checkpoints");
+    return mr_view_number(v, i, "stall_s") / (n > 1 ? n : 1);
+}
+
 const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap)
 {
     if (!storage || !strcmp(storage, "disk"))

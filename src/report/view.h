@@ -47,6 +47,8 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
  * for fewer than two. */
 unsigned mr_view_n_runs(const struct mr_view *v, unsigned i);
 double mr_view_run_spread(const struct mr_view *v, unsigned i);
+/* Seconds that one checkpoint of point i stopped training: `stall_s` is of all of the run. */
+double mr_view_stall(const struct mr_view *v, unsigned i);
 /* "hdd (emulated)" or "this disk" */
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap);
 /* The same for another field that names a storage; only the real one is called "disk". */

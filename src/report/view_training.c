@@ -52,13 +52,13 @@ void mr_show_activity(struct mr_view *v)
     }
 }
 
-/* Seconds that a way of taking checkpoints stopped training; NaN when it is not there. */
+/* Seconds that a checkpoint taken that way stopped training; NaN when it is not there. */
 static double stall_to(const struct mr_view *v, const char *mode, const char *storage)
 {
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *m = mr_view_text(v, i, "mode"), *s = mr_view_text(v, i, "storage");
         if (m && s && !strcmp(m, mode) && !strcmp(s, storage))
-            return mr_view_number(v, i, "stall_s");
+            return mr_view_stall(v, i);
     }
     return NAN;
 }
@@ -77,12 +77,12 @@ void mr_show_checkpoint(struct mr_view *v)
     char text[32], fast[64] = "-", slow[64] = "-";
     mr_markup_add(v->out,
                   "<div class=\"scroll\"><table><thead><tr><th>mode</th><th>to</th><th>then "
-                  "to</th><th>stall s</th><th>share %%</th><th>durable fast s</th><th>"
+                  "to</th><th>stall of one, s</th><th>share %%</th><th>durable fast s</th><th>"
                   "durable slow s</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
                    *drain = mr_view_text(v, i, "drain");
-        double still = mr_view_number(v, i, "stall_s"), share = mr_view_number(v, i, "share");
+        double still = mr_view_stall(v, i), share = mr_view_number(v, i, "share");
         double seconds = EVERY * mr_view_number(v, i, "step_s"); /* whatever the run's length was */
         const double columns[] = {still, 100 * share, mr_view_number(v, i, "durable_fast_s"),
                                   mr_view_number(v, i, "durable_slow_s")};
