@@ -74,13 +74,15 @@ def batch(speed):
 
 def activity(_speed):
     times = [i / 10 for i in range(300)]
-    return [{**on("disk"), "variant": "prefetch 1", "time_s": times, "begin_s": 0.0,
-             "read_mb_per_s": [20 + 10 * math.sin(t) for t in times],
-             "write_mb_per_s": [0.0] * len(times), "end_of_run_s": None},
-            {**on("disk"), "variant": "checkpoints to a burst buffer", "time_s": times,
-             "begin_s": 0.0, "read_mb_per_s": [20.0] * len(times),
-             "write_mb_per_s": [130.0 if t % 6 < 3 else 0.0 for t in times],
-             "end_of_run_s": 24.0}]
+    common = {**on("disk"), "device": "emulated:1.5", "block_device": "vda", "time_s": times,
+              "begin_s": 0.0, "write_mb_per_s": [0.0] * len(times), "end_of_run_s": None}
+    return [{**common, "variant": "prefetch 1",
+             "read_mb_per_s": [20 + 10 * math.sin(t) for t in times]},
+            {**common, "variant": "prefetch 0",
+             "read_mb_per_s": [60.0 if i % 15 < 3 else 0.0 for i in range(len(times))]},
+            {**common, "variant": "checkpoints to a burst buffer", "end_of_run_s": 24.0,
+             "read_mb_per_s": [20.0] * len(times),
+             "write_mb_per_s": [130.0 if t % 6 < 3 else 0.0 for t in times]}]
 
 
 def checkpoint(_speed):

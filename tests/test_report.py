@@ -166,7 +166,7 @@ class OneStudy(ReportCase):
         text = self.render(study_fixture.study())
         self.assertEqual(of(text, "baseline"), {"real", "calibrated"})
         self.assertEqual(of(text, "phases"), {"predicted"})
-        self.assertEqual(of(text, "activity"), {"real"})
+        self.assertEqual(of(text, "activity"), {"real", "predicted"})
         self.assertEqual(of(text, "files"), {"real"})
         results = study_fixture.study()
         for e in results["results"]:
@@ -285,6 +285,22 @@ class OneStudy(ReportCase):
         self.assertIn("lazy checkpoints, optane (emulated)</span>", text)
         self.assertRegex(run("report", self.dir / "s").out,
                          r"checkpoints, sync +15\.3 %  \(hdd \(emulated\)\)")
+
+    def test_activity_names_the_device_and_its_bursts(self):
+        results = study_fixture.study(["activity"])
+        part = section(self.render(results), "activity")
+        self.assertIn("<figcaption>Activity of vda: prefetch 1</figcaption>", part)
+        self.assertIn("With prefetch 1 the device read in 100% of the samples, at most 30 MB/s", part)
+        self.assertIn("With prefetch 0 the device read in 20% of the samples, at most 60 MB/s", part)
+        self.assertIn("read back", part)
+        ticks = [[e.text for e in xml.etree.ElementTree.fromstring(f).iter("text")
+                  if e.get("text-anchor") == "end"] for f in figures(part)]
+        self.assertEqual(ticks[0], ticks[1])
+        self.assertNotEqual(ticks[0], ticks[2])
+        for p in results["results"][0]["points"]:
+            p["block_device"] = None
+        self.assertIn("Activity of all disks (which one holds the data is not known): prefetch 1",
+                      section(self.render(results), "activity"))
 
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])

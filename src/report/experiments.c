@@ -27,8 +27,11 @@ const struct mr_experiment mr_experiments[] = {
     {"batch", "Batch size", "Figure 7", "What does an image cost in batches of different sizes?",
      "Larger batches cost less time an image.", MR_ORIGIN_PREDICTED, mr_show_batch},
     {"activity", "Activity over time", "Figures 8 and 10", "When is the device busy?",
-     "With prefetch reading is spread evenly; draining the burst buffer goes on after the end of "
-     "training.",
+     "Reading from the HDD came at intervals without prefetch; with it these were closer together "
+     "and "
+     "more was read in each. From the SSD the difference was small. Draining the burst buffer went "
+     "on "
+     "after the end of training.",
      MR_ORIGIN_PREDICTED, mr_show_activity},
     {"checkpoint", "Checkpoints", "Figure 9", "What does training pay for checkpoints?",
      "About 15% of the run when written directly; a burst buffer made them 2.6 times cheaper than "

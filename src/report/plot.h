@@ -38,6 +38,7 @@ struct mr_plot {
     const char *x_label, *y_label; /* with units: "threads", "images/s" */
     const char *summary;           /* what it shows, in a sentence, for those who do not see it */
     int log_x, log_y;
+    double y_reaches; /* the y axis goes at least as far; 0: as far as the data */
     int touching;     /* bars without gaps: a histogram */
     const char *mark; /* areas: what happened at mark_x, a line across; NULL: nothing */
     double mark_x;

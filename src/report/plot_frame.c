@@ -234,6 +234,8 @@ void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup
                            .right = MR_PLOT_WIDTH - 26, /* half a label */
                            .height = MR_PLOT_HEIGHT};
     find_ranges(p, &x, &y);
+    if (p->y_reaches > 0)
+        widen(&y, p->y_reaches);
     if (p->kind == MR_PLOT_TIMELINE)
         f->left = CHARACTER * (double)longest_name(p) + 16;
     else {

@@ -53,6 +53,11 @@ int mr_view_flag(const struct mr_view *v, unsigned i, const char *field)
     return j && mr_json_is_true(j);
 }
 
+double mr_item(const struct mr_json *list, unsigned k)
+{
+    return list && k < mr_json_len(list) ? mr_json_number(mr_json_item(list, k)) : NAN;
+}
+
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi)
 {
     const struct mr_json *list = mr_view_at(v, i, field);
@@ -60,9 +65,7 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
     *lo = INFINITY;
     *hi = -INFINITY;
     for (unsigned k = 0; k < n; k++) {
-        char path[16];
-        snprintf(path, sizeof path, "%u", k);
-        double x = mr_json_number(mr_json_at(list, path));
+        double x = mr_item(list, k);
         if (isfinite(x)) {
             *lo = fmin(*lo, x);
             *hi = fmax(*hi, x);

@@ -41,6 +41,8 @@ const struct mr_json *mr_view_at(const struct mr_view *v, unsigned i, const char
 double mr_view_number(const struct mr_view *v, unsigned i, const char *field);
 const char *mr_view_text(const struct mr_view *v, unsigned i, const char *field);
 int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
+/* Number k of an array, NaN when it is none. */
+double mr_item(const struct mr_json *list, unsigned k);
 /* Smallest and largest of an array of numbers; both 0 for fewer than two. */
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
 /* How many runs a point is of, 0 when it does not say; (largest - smallest) / middle of them, NaN

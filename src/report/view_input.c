@@ -180,7 +180,7 @@ void mr_show_read(struct mr_view *v)
     show_shares(v);
 }
 
-/* Where the time of a worker for one image goes, in ms; together they are what it holds an image. */
+/* Where the time of a worker for one image goes, in ms; in all, what it holds an image. */
 struct held {
     double decode, resize, rest, wait;
 };
@@ -207,9 +207,10 @@ void mr_show_decode(struct mr_view *v)
                                   .title = "Where the workers' time for an image goes",
                                   .x_label = "engine and threads, on this disk",
                                   .y_label = "ms of a worker an image",
-                                  .summary = "Stacked bars, as high as a worker holds an image: CPU "
-                                             "time for decoding, resizing and all the rest, and "
-                                             "waiting."}};
+                                  .summary =
+                                      "Stacked bars, as high as a worker holds an image: CPU "
+                                      "time for decoding, resizing and all the rest, and "
+                                      "waiting."}};
     char name[64], waits[64] = "";
     double largest = 0;
     rate_over_threads(v, "decode", "Reading, decoding and resizing");

@@ -1,5 +1,5 @@
-/* view_training.c - the experiments about training: activity over time, checkpoints, phases, and
- * the verdict that comes of it all. */
+/* view_training.c - the experiments about training: checkpoints, phases, and the verdict that comes
+ * of it all. */
 #include "view_parts.h"
 
 #include "scale.h"
@@ -9,48 +9,6 @@
 #include <string.h>
 
 #define EVERY 20 /* steps between checkpoints, in the study and in `share` */
-
-static double item(const struct mr_json *list, unsigned i)
-{
-    char path[16];
-    snprintf(path, sizeof path, "%u", i);
-    return mr_json_number(mr_json_at(list, path));
-}
-
-void mr_show_activity(struct mr_view *v)
-{
-    for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const struct mr_json *t = mr_view_at(v, i, "time_s");
-        const struct mr_json *r = mr_view_at(v, i, "read_mb_per_s");
-        const struct mr_json *w = mr_view_at(v, i, "write_mb_per_s");
-        char id[32], title[128], name[64];
-        const char *variant = mr_view_text(v, i, "variant");
-        snprintf(id, sizeof id, "activity-%u", i + 1);
-        snprintf(title, sizeof title, "Device activity on %s: %s",
-                 mr_view_storage(v, i, name, sizeof name), variant ? variant : "");
-        struct mr_chart c = {.plot = {.kind = MR_PLOT_AREAS,
-                                      .id = id,
-                                      .title = title,
-                                      .x_label = "seconds",
-                                      .y_label = "MB/s",
-                                      .summary = "What was read and written over time, stacked."}};
-        struct mr_series *reads = mr_chart_series(&c, "read"),
-                         *writes = mr_chart_series(&c, "written");
-        for (unsigned k = 0; t && r && w && k < mr_json_len(t); k++) {
-            mr_chart_add(&c, reads, (struct mr_point){item(t, k), item(r, k), 0, 0});
-            mr_chart_add(&c, writes, (struct mr_point){item(t, k), item(w, k), 0, 0});
-        }
-        double end = mr_view_number(v, i, "end_of_run_s");
-        if (isfinite(end)) {
-            c.plot.mark = "end of training";
-            c.plot.mark_x = end;
-        }
-        mr_view_plot(v, &c);
-        if (isfinite(end))
-            mr_view_finding(v, "Training ended at %.1f s; what follows is work in the background.",
-                            end);
-    }
-}
 
 /* Seconds that a checkpoint taken that way stopped training; NaN when it is not there. */
 static double stall_to(const struct mr_view *v, const char *mode, const char *storage)
@@ -144,7 +102,7 @@ static void show_timeline(struct mr_view *v, unsigned i)
         struct mr_series *s = mr_chart_series(&c, "%s", phase ? phase : "");
         mr_chart_add(&c, s,
                      (struct mr_point){0, mr_chart_name(&c, "%s", phase ? phase : ""),
-                                       item(span, 1), item(span, 2)});
+                                       mr_item(span, 1), mr_item(span, 2)});
     }
     mr_view_plot(v, &c);
 }
@@ -250,7 +208,7 @@ static void show_curve(struct mr_view *v, const char *field, const char *id, con
         for (unsigned k = 0; curve && k < mr_json_len(curve); k++) {
             snprintf(path, sizeof path, "%u", k);
             const struct mr_json *p = mr_json_at(curve, path);
-            mr_chart_add(&c, s, (struct mr_point){item(p, 0), item(p, 1), 0, 0});
+            mr_chart_add(&c, s, (struct mr_point){mr_item(p, 0), mr_item(p, 1), 0, 0});
         }
     }
     mr_view_plot(v, &c);
