@@ -67,7 +67,8 @@ def overlap(_speed):
 
 
 def batch(speed):
-    return [{"device": device, "batch": n, "s_per_image": (fixed / n + each) / speed, "runs": []}
+    return [{"device": device, "batch": n, "s_per_image": (fixed / n + each) / speed,
+             "runs": [x * (fixed / n + each) / speed for x in (1, 1.02)]}
             for device, fixed, each in (("cpu", 0.2, 0.022), ("emulated:0.1+0.002", 0.1, 0.002))
             for n in (16, 32, 64, 128)]
 
@@ -115,7 +116,8 @@ def phases(_speed):
 
 
 def files(_speed):
-    return [{"histogram": [{"to_bytes": 2 ** i, "n": int(4000 * math.exp(-(i - 17) ** 2 / 2))}
+    return [{"samples": 2048, "looked_at": 2048, "images_read": 2048,
+             "histogram": [{"to_bytes": 2 ** i, "n": int(4000 * math.exp(-(i - 17) ** 2 / 2))}
                            for i in range(11, 22)],
              "requests": [{"device": "vda", "read_kb": 113.0, "wait_ms": 3.2, "queue": 31.0,
                            "svc_ms": 0.1, "util": 98.0}]}]
@@ -130,6 +132,7 @@ def verdict(speed):
              "recommendation": {"text": "Use --engine uring: 5% more images/s are predicted.",
                                 "change": "--engine uring", "error": 0.024,
                                 "predicted_images_per_s": 1270.0, "measured_images_per_s": 1240.0},
+             "rates": {"cold": rate},
              "sizing": [{"accelerator": name, "images_per_s_each": each, "by_storage": 23000 / each,
                          "by_cores": rate / each, "feeds": rate // each}
                         for name, each in ACCELERATORS.items()],

@@ -269,7 +269,7 @@ class OneStudy(ReportCase):
         self.assertIn("it stops training for 5.00 ms", part)
         study_fixture.write(self.dir / "b", study_fixture.study(["checkpoint"]))
         self.assert_status(run("report", self.dir / "s", self.dir / "b"), 0)
-        self.assertIn("sync, hdd (emulated)</td><td>5.40</td><td>5.40</td>",
+        self.assertIn("sync, hdd (emulated)</td><td class=\"\">+0.0%</td><td>5.40</td><td>5.40</td>",
                       section((self.dir / "b/compare.html").read_text(), "checkpoint"))
 
     def test_what_checkpoints_cost_says_on_which_storage(self):
@@ -340,16 +340,58 @@ class TwoStudies(ReportCase):
         self.check_page(text)
         for figure in figures(text):
             self.check_figure(figure)
-        self.assertRegex(section(text, "read"), r'this disk, threads, threads 8</td>.*?class="better">\+50\.0% ▲')
-        self.assertRegex(section(text, "batch"), r'class="better">-33\.3% ▼')
+        self.assertIn('this disk, threads engine, 8 threads</td><td class="better">+50.0% ▲ better</td>',
+                      section(text, "read"))
+        self.assertIn('class="better">-33.3% ▼ better<', section(text, "batch"))
+        self.assertIn("<td>5.0%, 5.0%</td>", section(text, "read"))
         self.assertNotRegex(section(text, "overlap"), "better|worse")
+
+    def test_points_of_one_run_are_not_marked(self):
+        results = study_fixture.study(speed=1.5)
+        for e in results["results"]:
+            for p in e["points"]:
+                if "runs" in p:
+                    p["runs"] = p["runs"][:1]
+        study_fixture.write(self.b, results)
+        text = self.compare()
+        self.assertIn("this disk, threads engine, 8 threads</td><td class=\"\">+50.0%</td>",
+                      section(text, "read"))
+        self.assertIn("<td>one run</td>", section(text, "read"))
+        for name in ("read", "decode", "batch", "verdict", "files"):
+            self.assertNotRegex(section(text, name), 'class="(better|worse|differs)"')
+
+    def test_what_was_nothing_and_is_something_is_marked(self):
+        def lazy(study, stall):
+            for e in study["results"]:
+                for p in e["points"]:
+                    if p.get("mode") == "lazy":
+                        p["stall_s"] = stall
+            return study
+
+        row = r'lazy, this disk</td><td class="(\w*)">([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td>'
+        for a, b, said in ((0, 3.0, ("worse", "from 0 ▲ worse", "0", "3")),
+                           (3.0, 0, ("better", "-100.0% ▼ better", "3", "0")),
+                           (0, 0.004, ("", "from 0", "0", "0.00400"))):
+            study_fixture.write(self.a, lazy(study_fixture.study(), a))
+            study_fixture.write(self.b, lazy(study_fixture.study(), b))
+            text = self.compare()
+            self.assertEqual(re.search(row, section(text, "checkpoint")).groups(), said)
 
     def test_everything_is_compared(self):
         text = self.compare()
         self.assertIn("delivers 1210 images/s", section(text, "verdict"))
         self.assertIn("delivers 1815 images/s", section(text, "verdict"))
         self.assertIn("fetch, s a step", section(text, "verdict"))
-        self.assertIn("hdd (emulated), global", section(text, "phases"))
+        self.assertIn("images/s delivered, cold</td><td class=\"\">+50.0%</td><td>1,210</td>"
+                      "<td>1,815</td><td>one run</td>", section(text, "verdict"))
+        self.assertIn("resnet50-v100 fed</td><td class=\"\">+66.7%</td><td>3</td><td>5</td>",
+                      section(text, "verdict"))
+        self.assertIn("hdd (emulated), in order</td><td class=\"\">+0.0%</td><td>133</td>",
+                      section(text, "baseline-written"))
+        self.assertIn("median file, KiB at most</td><td class=\"\">+0.0%</td><td>128</td>",
+                      section(text, "files"))
+        self.assertIn("KB a request</td>", section(text, "files"))
+        self.assertIn("hdd (emulated), shuffle global", section(text, "phases"))
         self.assertIn("prefetch 1, this disk", section(text, "activity"))
         self.assertIn("checkpoints to a burst buffer", section(text, "activity-written"))
         machine = section(text, "machine")
@@ -379,16 +421,16 @@ class TwoStudies(ReportCase):
         self.check_page(text)
         said = re.findall(r'<p class="only">(.*?)</p>', section(text, "read"))
         self.assertEqual(len(said), 2)
-        self.assertIn(f"Only in {self.a}: lustre (emulated), threads, threads 1; ", said[0])
-        self.assertEqual(said[1], f"Only in {self.b}: this disk, threads, threads 16.")
+        self.assertIn(f"Only in {self.a}: lustre (emulated), threads engine, 1 thread; ", said[0])
+        self.assertEqual(said[1], f"Only in {self.b}: this disk, threads engine, 16 threads.")
         self.assertEqual(re.findall(r'<p class="only">', section(text, "decode")), [])
         self.assertIn('<td>gpu.n</td><td class="differs">-</td><td class="differs">2</td>',
                       section(text, "machine"))
 
     def test_emulated_storages_are_called_so(self):
         text = self.compare()
-        self.assertIn("hdd (emulated), seq", section(text, "baseline"))
-        self.assertIn("burst, optane (emulated), hdd (emulated)", section(text, "checkpoint"))
+        self.assertIn("hdd (emulated), in order", section(text, "baseline"))
+        self.assertIn("burst, optane (emulated), then hdd (emulated)", section(text, "checkpoint"))
 
     def test_a_study_beside_itself_has_no_differences(self):
         study_fixture.write(self.b, study_fixture.study())

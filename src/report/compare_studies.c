@@ -2,7 +2,9 @@
  *
  * Points are matched by what identifies them (storage, engine, threads, ...); of each one figure is
  * compared: a number, or the mean of a series over time.  A difference counts when it is larger
- * than both points' own spread, and than 5%.  What only one of the studies has is listed. */
+ * than both points' own spread, and than 5%.  Of a point that was measured once nobody knows the
+ * spread: no difference of it counts, except that something was nothing before, or is nothing now.
+ * What only one of the studies has is listed. */
 #include "report.h"
 
 #include "errtext.h"
@@ -18,70 +20,35 @@
 
 #define NOISE 0.05
 
+enum better { MORE, LESS, NEITHER };
+
 static const struct measure {
     const char *experiment, *id; /* of the section and the CSV file: "compare-ID" */
     const char *title, *field, *unit;
-    int less_is_better, either; /* either: a difference is neither better nor worse */
-    const char *keys[4];        /* what identifies a point */
+    enum better better;
+    double least;        /* a smaller difference is none */
+    const char *keys[4]; /* what identifies a point */
 } measures[] = {
-    {"baseline", "baseline", "Raw limits", "read_mb_per_s", "MB/s", 0, 0, {"storage", "pattern"}},
-    {"read",
-     "read",
-     "Reading files",
-     "images_per_s",
-     "files/s",
-     0,
-     0,
-     {"storage", "engine", "threads"}},
-    {"decode",
-     "decode",
-     "Decoding",
-     "images_per_s",
-     "images/s",
-     0,
-     0,
-     {"storage", "engine", "threads"}},
-    {"overlap",
-     "overlap",
-     "Training with input",
-     "step_s",
-     "s a step",
-     1,
-     0,
-     {"storage", "prefetch", "threads", "synthetic"}},
-    {"batch", "batch", "Batch size", "s_per_image", "s an image", 1, 0, {"device", "batch"}},
-    {"activity",
-     "activity",
-     "Activity: read",
-     "read_mb_per_s",
-     "MB/s on average",
-     0,
-     1,
-     {"variant", "storage"}},
-    {"activity",
-     "activity-written",
-     "Activity: written",
-     "write_mb_per_s",
-     "MB/s on average",
-     0,
-     1,
-     {"variant", "storage"}},
-    {"checkpoint",
-     "checkpoint",
-     "Checkpoints",
-     "stall_s",
-     "s of stall a checkpoint",
-     1,
-     0,
-     {"mode", "storage", "drain"}},
-    {"phases",
-     "phases",
-     "Phases",
-     "read_share_of_train",
-     "reading / training",
-     1,
-     0,
-     {"storage", "shuffle"}},
+    {"baseline", "baseline", "Raw limits: read", "read_mb_per_s", "MB/s",
+     .keys = {"storage", "pattern"}},
+    {"baseline", "baseline-written", "Raw limits: written", "write_mb_per_s", "MB/s",
+     .keys = {"storage", "pattern"}},
+    {"read", "read", "Reading files", "images_per_s", "files/s",
+     .keys = {"storage", "engine", "threads"}},
+    {"decode", "decode", "Decoding", "images_per_s", "images/s",
+     .keys = {"storage", "engine", "threads"}},
+    {"overlap", "overlap", "Training with input", "step_s", "s a step", LESS,
+     .keys = {"storage", "prefetch", "threads", "synthetic"}},
+    {"batch", "batch", "Batch size", "s_per_image", "s an image", LESS,
+     .keys = {"device", "batch"}},
+    {"activity", "activity", "Activity: read", "read_mb_per_s", "MB/s on average", NEITHER,
+     .keys = {"variant", "storage"}},
+    {"activity", "activity-written", "Activity: written", "write_mb_per_s", "MB/s on average",
+     NEITHER, .keys = {"variant", "storage"}},
+    {"checkpoint", "checkpoint", "Checkpoints", "stall_s", "s of stall a checkpoint", LESS,
+     .least = 0.01, .keys = {"mode", "storage", "drain"}},
+    {"phases", "phases", "Phases", "read_share_of_train", "reading / training", LESS,
+     .keys = {"storage", "shuffle"}},
 };
 
 struct pair { /* what both sides of a comparison have */
@@ -92,31 +59,47 @@ struct pair { /* what both sides of a comparison have */
     int code; /* what on_csv returned */
 };
 
-/* "hdd (emulated), threads, 8" */
+/* What one member says about a point, as people say it; "" when it says nothing. */
+static const char *key_words(const struct mr_view *v, unsigned i, const char *key, char *buf,
+                             size_t cap)
+{
+    const char *text = mr_view_text(v, i, key);
+    double x = mr_view_number(v, i, key);
+    int emulated = mr_view_flag(v, i, "emulated");
+    char storage[64];
+    buf[0] = 0;
+    if (text && !strcmp(key, "storage"))
+        mr_storage_words(text, emulated, buf, cap);
+    else if (text && !strcmp(key, "drain"))
+        snprintf(buf, cap, "then %s", mr_storage_words(text, emulated, storage, sizeof storage));
+    else if (text && !strcmp(key, "engine"))
+        snprintf(buf, cap, "%s engine", text);
+    else if (text && !strcmp(key, "shuffle"))
+        snprintf(buf, cap, "shuffle %s", text);
+    else if (text && !strcmp(key, "pattern"))
+        snprintf(buf, cap, "%s", mr_pattern_words(text));
+    else if (text)
+        snprintf(buf, cap, "%s", text);
+    else if (isfinite(x) && !strcmp(key, "threads"))
+        snprintf(buf, cap, "%g thread%s", x, x == 1 ? "" : "s");
+    else if (isfinite(x))
+        snprintf(buf, cap, "%s %g", key, x);
+    else if (mr_view_flag(v, i, key))
+        snprintf(buf, cap, "%s", !strcmp(key, "synthetic") ? "no input" : key);
+    return buf;
+}
+
+/* "hdd (emulated), threads engine, 8 threads" */
 static void key_of(const struct mr_view *v, unsigned i, const struct measure *m, char *buf,
                    size_t cap)
 {
+    char words[128];
     buf[0] = 0;
     for (unsigned k = 0; k < 4 && m->keys[k]; k++) {
-        char words[64];
-        const char *text = mr_view_text(v, i, m->keys[k]);
-        if (text && (!strcmp(m->keys[k], "storage") || !strcmp(m->keys[k], "drain")))
-            text = mr_storage_words(text, mr_view_flag(v, i, "emulated"), words, sizeof words);
-        double x = mr_view_number(v, i, m->keys[k]);
         size_t at = strlen(buf);
-        if (text)
-            snprintf(buf + at, cap - at, "%s%s", at ? ", " : "", text);
-        else if (isfinite(x))
-            snprintf(buf + at, cap - at, "%s%s %g", at ? ", " : "", m->keys[k], x);
-        else if (mr_view_flag(v, i, m->keys[k]))
-            snprintf(buf + at, cap - at, "%s%s", at ? ", " : "", m->keys[k]);
+        if (key_words(v, i, m->keys[k], words, sizeof words)[0])
+            snprintf(buf + at, cap - at, "%s%s", at ? ", " : "", words);
     }
-}
-
-static double spread_of(const struct mr_view *v, unsigned i)
-{
-    double spread = mr_view_run_spread(v, i);
-    return isfinite(spread) ? spread : 0;
 }
 
 /* The figure of point i: a number, or the mean of several. */
@@ -139,7 +122,7 @@ static double figure_of(const struct mr_view *v, unsigned i, const struct measur
 /* The point of `v` that is identified by the same words; -1 when there is none. */
 static int find(const struct mr_view *v, const struct measure *m, const char *key)
 {
-    char other[128];
+    char other[256];
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         key_of(v, i, m, other, sizeof other);
         if (!strcmp(key, other))
@@ -148,31 +131,79 @@ static int find(const struct mr_view *v, const struct measure *m, const char *ke
     return -1;
 }
 
-static void row(const struct measure *m, const char *key, double a, double b, double noise,
-                struct mr_markup *out)
+/* Of point i for the figure; NaN when there was one run. */
+static double spread_of(const struct mr_view *v, unsigned i, const struct measure *m)
 {
-    char ta[32], tb[32];
-    double change = b / a - 1;
-    int counts = fabs(change) > fmax(noise, NOISE);
-    const char *class = !counts                             ? ""
-                        : m->either                         ? "differs"
-                        : (change > 0) != m->less_is_better ? "better"
-                                                            : "worse";
-    mr_markup_add(out, "<tr><td>");
-    mr_markup_text(out, key);
-    mr_markup_add(out, "</td><td>%s</td><td>%s</td><td class=\"%s\">%+.1f%%%s</td></tr>",
-                  mr_number_text(a, ta, sizeof ta), mr_number_text(b, tb, sizeof tb), class,
-                  100 * change, counts ? change > 0 ? " ▲" : " ▼" : "");
+    const char *runs = !strcmp(m->field, "write_mb_per_s") ? "write_runs" : "runs";
+    return mr_view_list_spread(v, i, runs);
 }
 
-static void heads(const struct pair *p, const char *what, const char *last)
+struct figures { /* of one thing in both studies */
+    double x[2], spread[2];
+};
+
+/* Is the difference more than noise? */
+static int counts(const struct measure *m, const struct figures *f)
 {
-    mr_markup_add(p->out, "<div class=\"scroll\"><table><thead><tr><th>%s", what);
+    double a = f->x[0], b = f->x[1];
+    if (!(fabs(b - a) > m->least))
+        return 0;
+    if (a == 0 || b == 0)
+        return 1;
+    /* fmax would pass over a spread that is not known */
+    return isfinite(f->spread[0] + f->spread[1]) &&
+           fabs(b / a - 1) > fmax(fmax(f->spread[0], f->spread[1]), NOISE);
+}
+
+static void difference(const struct measure *m, const struct figures *f, struct mr_markup *out)
+{
+    double a = f->x[0], b = f->x[1];
+    int more = b > a, mark = counts(m, f);
+    const char *word = !mark                         ? ""
+                       : m->better == NEITHER        ? "differs"
+                       : more == (m->better == MORE) ? "better"
+                                                     : "worse";
+    mr_markup_add(out, "<td class=\"%s\">", word);
+    if (a > 0)
+        mr_markup_add(out, "%+.1f%%", fmin(100 * (b / a - 1), 1e6));
+    else
+        mr_markup_add(out, b > 0 ? "from 0" : "same");
+    if (mark)
+        mr_markup_add(out, " %s %s", more ? "▲" : "▼", word);
+    mr_markup_add(out, "</td>");
+}
+
+static void row(const struct measure *m, const char *key, const struct figures *f,
+                struct mr_markup *out)
+{
+    char text[32];
+    mr_markup_add(out, "<tr><td>");
+    mr_markup_text(out, key);
+    mr_markup_add(out, "</td>");
+    difference(m, f, out);
+    for (unsigned k = 0; k < 2; k++)
+        mr_markup_add(out, "<td>%s</td>", mr_number_text(f->x[k], text, sizeof text));
+    if (isfinite(f->spread[0] + f->spread[1]))
+        mr_markup_add(out, "<td>%.1f%%, %.1f%%</td></tr>", 100 * fmin(f->spread[0], 1e4),
+                      100 * fmin(f->spread[1], 1e4));
+    else
+        mr_markup_add(out, "<td>one run</td></tr>");
+}
+
+static void names(const struct pair *p)
+{
     for (unsigned k = 0; k < 2; k++) {
         mr_markup_add(p->out, "</th><th>");
         mr_markup_text(p->out, p->name[k]);
     }
-    mr_markup_add(p->out, "%s%s</th></tr></thead><tbody>", last[0] ? "</th><th>" : "", last);
+}
+
+static void begin_table(const struct pair *p, const char *what)
+{
+    mr_markup_add(p->out, "<div class=\"scroll\"><table><thead><tr><th>%s</th><th>difference",
+                  what);
+    names(p);
+    mr_markup_add(p->out, "</th><th>spread of runs</th></tr></thead><tbody>");
 }
 
 /* Points of study `k` that the other one does not have. */
@@ -180,7 +211,7 @@ static void only_in(const struct pair *p, unsigned k, const struct mr_view v[2],
                     const struct measure *m)
 {
     unsigned n = 0;
-    char key[128];
+    char key[256];
     for (unsigned i = 0; i < mr_view_n(&v[k]); i++) {
         key_of(&v[k], i, m, key, sizeof key);
         if (find(&v[1 - k], m, key) >= 0 || !isfinite(figure_of(&v[k], i, m)))
@@ -216,33 +247,39 @@ static int both_have(const struct pair *p, const struct mr_view v[2])
 
 static void compare_points(struct pair *p, struct mr_view v[2], const struct measure *m)
 {
-    char id[64], key[128];
+    char id[64], key[256];
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
                                   .id = id,
                                   .title = m->title,
                                   .x_label = "what was measured",
                                   .y_label = m->unit,
-                                  .log_y = !m->less_is_better && !m->either,
+                                  .log_y = m->better == MORE,
                                   .summary = "Bars of both studies side by side."}};
-    struct mr_series *sa = mr_chart_series(&c, "%s", p->name[0]),
-                     *sb = mr_chart_series(&c, "%s ", p->name[1]);
+    struct mr_series *series[] = {mr_chart_series(&c, "%s", p->name[0]),
+                                  mr_chart_series(&c, "%s ", p->name[1])};
     struct mr_markup table = {0};
     snprintf(id, sizeof id, "compare-%s", m->id);
     for (unsigned i = 0; i < mr_view_n(&v[0]); i++) {
-        double x = figure_of(&v[0], i, m);
         key_of(&v[0], i, m, key, sizeof key);
-        int k = find(&v[1], m, key);
-        double y = k < 0 ? NAN : figure_of(&v[1], (unsigned)k, m);
-        if (!(x > 0) || !isfinite(y / x))
+        int other = find(&v[1], m, key);
+        if (other < 0)
             continue;
-        row(m, key, x, y, fmax(spread_of(&v[0], i), spread_of(&v[1], (unsigned)k)), &table);
+        const unsigned point[] = {i, (unsigned)other};
+        struct figures f;
+        for (unsigned k = 0; k < 2; k++) {
+            f.x[k] = figure_of(&v[k], point[k], m);
+            f.spread[k] = spread_of(&v[k], point[k], m);
+        }
+        if (!(f.x[0] >= 0 && f.x[1] >= 0 && f.x[0] + f.x[1] > 0 && isfinite(f.x[0] + f.x[1])))
+            continue;
+        row(m, key, &f, &table);
         unsigned at = mr_chart_name(&c, "%s", key);
-        mr_chart_put(&c, sa, at, x, 0, 0);
-        mr_chart_put(&c, sb, at, y, 0, 0);
+        for (unsigned k = 0; k < 2; k++)
+            mr_chart_put(&c, series[k], at, f.x[k], 0, 0);
     }
     if (table.len) {
         mr_view_plot(&v[0], &c);
-        heads(p, m->unit, "difference");
+        begin_table(p, m->unit);
         mr_markup_add(p->out, "%s</tbody></table></div>", table.data);
     } else {
         mr_chart_fini(&c);
@@ -267,15 +304,68 @@ static void compare(struct pair *p, const struct measure *m)
         p->code = v[0].code;
 }
 
-/* Both headlines, and what a step consists of. */
+/* One figure of points 0, measured once in each study. */
+static void single(struct pair *p, const struct mr_view v[2], const struct measure *m,
+                   const char *field)
+{
+    struct figures f = {{mr_view_number(&v[0], 0, field), mr_view_number(&v[1], 0, field)},
+                        {NAN, NAN}};
+    if (f.x[0] >= 0 && f.x[1] >= 0 && isfinite(f.x[0] + f.x[1]))
+        row(m, m->title, &f, p->out);
+}
+
+/* How many accelerators of each kind are fed. */
+static void compare_sizing(struct pair *p, const struct mr_view v[2])
+{
+    const struct mr_json *list = mr_view_at(&v[0], 0, "sizing");
+    char path[64], title[96];
+    for (size_t i = 0; list && i < mr_json_len(list); i++) {
+        const char *name = mr_json_text(mr_json_at(mr_json_item(list, i), "accelerator"));
+        snprintf(path, sizeof path, "sizing.%zu.accelerator", i);
+        const char *other = mr_view_text(&v[1], 0, path);
+        if (!name || !other || strcmp(name, other))
+            continue;
+        snprintf(title, sizeof title, "%s fed", name);
+        snprintf(path, sizeof path, "sizing.%zu.feeds", i);
+        single(p, v, &(struct measure){.title = title, .least = 1}, path);
+    }
+}
+
+/* Half of the files are no larger, to a power of two; NaN when there is no histogram. */
+static double median_bytes(const struct mr_view *v)
+{
+    const struct mr_json *bins = mr_view_at(v, 0, "histogram");
+    double all = 0, sum = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; mr_json_is_array(bins) && i < mr_json_len(bins); i++) {
+            const struct mr_json *bin = mr_json_item(bins, i);
+            double n = mr_json_number(mr_json_at(bin, "n"));
+            n = n > 0 ? n : 0;
+            if (!pass)
+                all += n;
+            else if ((sum += n) >= all / 2 && all > 0)
+                return mr_json_number(mr_json_at(bin, "to_bytes"));
+        }
+    return NAN;
+}
+
+static void median_size(struct pair *p, const struct mr_view v[2])
+{
+    struct figures f = {{median_bytes(&v[0]) / 1024, median_bytes(&v[1]) / 1024}, {NAN, NAN}};
+    if (f.x[0] > 0 && f.x[1] > 0)
+        row(&(struct measure){.better = NEITHER}, "median file, KiB at most", &f, p->out);
+}
+
+/* Both headlines, what a step consists of, and what is fed. */
 static void verdicts(struct pair *p)
 {
     static const struct measure parts[] = {
-        {.field = "fetch_s", .title = "fetch, s a step", .less_is_better = 1},
-        {.field = "decode_s", .title = "decode, s a step", .less_is_better = 1},
-        {.field = "hand_over_s", .title = "hand-over, s a step", .less_is_better = 1},
-        {.field = "compute_s", .title = "compute, s a step", .less_is_better = 1},
-        {.field = "image_cpu_s", .title = "CPU, s an image", .less_is_better = 1},
+        {.field = "rates.cold", .title = "images/s delivered, cold"},
+        {.field = "fetch_s", .title = "fetch, s a step", .better = LESS},
+        {.field = "decode_s", .title = "decode, s a step", .better = LESS},
+        {.field = "hand_over_s", .title = "hand-over, s a step", .better = LESS},
+        {.field = "compute_s", .title = "compute, s a step", .better = LESS},
+        {.field = "image_cpu_s", .title = "CPU, s an image", .better = LESS},
     };
     struct mr_view v[2];
     mr_markup_add(p->out, "<section id=\"verdict\"><h2>Verdict</h2>");
@@ -295,13 +385,36 @@ static void verdicts(struct pair *p)
             mr_markup_add(p->out, "</p></div>");
         }
         mr_markup_add(p->out, "</div>");
-        heads(p, "", "difference");
-        for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
-            double x = mr_view_number(&v[0], 0, parts[i].field),
-                   y = mr_view_number(&v[1], 0, parts[i].field);
-            if (x > 0 && isfinite(y / x))
-                row(&parts[i], parts[i].title, x, y, 0, p->out);
-        }
+        begin_table(p, "");
+        for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+            single(p, v, &parts[i], parts[i].field);
+        compare_sizing(p, v);
+        mr_markup_add(p->out, "</tbody></table></div>");
+    }
+    mr_markup_add(p->out, "</section>\n");
+}
+
+/* Sizes of the files, and the requests of the first device that was watched. */
+static void compare_files(struct pair *p)
+{
+    static const struct measure parts[] = {
+        {.field = "samples", .title = "files in the data set", .better = NEITHER},
+        {.field = "requests.0.read_kb", .title = "KB a request", .better = NEITHER},
+        {.field = "requests.0.wait_ms", .title = "ms that a request takes", .better = LESS},
+        {.field = "requests.0.queue", .title = "requests under way", .better = NEITHER},
+        {.field = "requests.0.util",
+         .title = "% of the time that the device is busy",
+         .better = NEITHER},
+    };
+    struct mr_view v[2];
+    mr_markup_add(p->out, "<section id=\"files\"><h2>Files and requests</h2>");
+    for (unsigned k = 0; k < 2; k++)
+        v[k] = (struct mr_view){.e = mr_view_find(p->root[k], "files"), .out = p->out};
+    if (both_have(p, v)) {
+        begin_table(p, "");
+        median_size(p, v);
+        for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+            single(p, v, &parts[i], parts[i].field);
         mr_markup_add(p->out, "</tbody></table></div>");
     }
     mr_markup_add(p->out, "</section>\n");
@@ -364,7 +477,9 @@ static void machines(struct pair *p)
 {
     const struct mr_json *e[2];
     mr_markup_add(p->out, "<section id=\"machine\"><h2>The machines</h2>");
-    heads(p, "", "");
+    mr_markup_add(p->out, "<div class=\"scroll\"><table><thead><tr><th>");
+    names(p);
+    mr_markup_add(p->out, "</th></tr></thead><tbody>");
     for (int k = 0; k < 2; k++) {
         e[0] = mr_json_at(p->root[k], "environment");
         e[1] = mr_json_at(p->root[1 - k], "environment");
@@ -381,23 +496,26 @@ int mr_report_compare(const struct mr_json *a, const char *name_a, const struct 
 {
     enum { N = sizeof measures / sizeof *measures };
     struct pair p = {.root = {a, b}, .name = {name_a, name_b}, .o = o, .out = page};
-    struct mr_page_link links[N + 2] = {{"verdict", "Verdict"}};
+    struct mr_page_link links[N + 3] = {{"verdict", "Verdict"}};
     if (!mr_json_is_array(mr_json_at(a, "results")) || !mr_json_is_array(mr_json_at(b, "results")))
         return mr_fail(err, -EBADMSG, "these are not the results of two studies");
     for (unsigned i = 0; i < N; i++)
         links[i + 1] = (struct mr_page_link){measures[i].id, measures[i].title};
-    links[N + 1] = (struct mr_page_link){"machine", "Machines"};
-    mr_page_begin(page, "millrace: two studies", links, N + 2);
+    links[N + 1] = (struct mr_page_link){"files", "Files and requests"};
+    links[N + 2] = (struct mr_page_link){"machine", "Machines"};
+    mr_page_begin(page, "millrace: two studies", links, N + 3);
     mr_markup_add(page, "<h1>");
     mr_markup_text(page, name_a);
     mr_markup_add(page, " and ");
     mr_markup_text(page, name_b);
-    mr_markup_add(page,
-                  "</h1><p class=\"lead\">Differences larger than the measurements' own spread "
-                  "(and than 5%%) are marked.</p>");
+    mr_markup_add(
+        page, "</h1><p class=\"lead\">Differences larger than the spread of either study's runs "
+              "(and than 5%%) are marked. Where there was one run nobody knows the spread, and "
+              "nothing is marked unless it was, or became, nothing.</p>");
     verdicts(&p);
     for (unsigned i = 0; i < N; i++)
         compare(&p, &measures[i]);
+    compare_files(&p);
     machines(&p);
     mr_page_end(page, mr_json_text(mr_json_at(b, "version")));
     if (p.code)

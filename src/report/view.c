@@ -81,13 +81,19 @@ unsigned mr_view_n_runs(const struct mr_view *v, unsigned i)
     return mr_json_is_array(runs) ? (unsigned)mr_json_len(runs) : 0;
 }
 
+double mr_view_list_spread(const struct mr_view *v, unsigned i, const char *list)
+{
+    const struct mr_json *runs = mr_view_at(v, i, list);
+    double lo, hi;
+    if (!mr_json_is_array(runs) || mr_json_len(runs) < 2)
+        return NAN;
+    mr_view_spread(v, i, list, &lo, &hi);
+    return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
+}
+
 double mr_view_run_spread(const struct mr_view *v, unsigned i)
 {
-    double lo, hi;
-    if (mr_view_n_runs(v, i) < 2)
-        return NAN;
-    mr_view_spread(v, i, "runs", &lo, &hi);
-    return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
+    return mr_view_list_spread(v, i, "runs");
 }
 
 double mr_view_stall(const struct mr_view *v, unsigned i)
@@ -103,6 +109,22 @@ const char *mr_storage_words(const char *storage, int emulated, char *buf, size_
     else
         snprintf(buf, cap, "%s%s", storage, emulated ? " (emulated)" : "");
     return buf;
+}
+
+const char *mr_pattern_words(const char *pattern)
+{
+    static const char *const words[][2] = {
+        {"seq", "in order"},
+        {"random-imagenet", "random, ImageNet's sizes"},
+        {"random-4k", "random, 4 KiB"},
+        {"random-16k", "random, 16 KiB"},
+        {"small-files", "small files"},
+        {"fsync", "write and fsync"},
+    };
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(pattern, words[i][0]))
+            return words[i][1];
+    return pattern;
 }
 
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap)

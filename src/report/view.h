@@ -45,16 +45,19 @@ int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
 double mr_item(const struct mr_json *list, unsigned k);
 /* Smallest and largest of an array of numbers; both 0 for fewer than two. */
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
-/* How many runs a point is of, 0 when it does not say; (largest - smallest) / middle of them, NaN
- * for fewer than two. */
+/* How many runs a point is of, 0 when it does not say; (largest - smallest) / middle of them, or of
+ * another list of runs, NaN for fewer than two. */
 unsigned mr_view_n_runs(const struct mr_view *v, unsigned i);
 double mr_view_run_spread(const struct mr_view *v, unsigned i);
+double mr_view_list_spread(const struct mr_view *v, unsigned i, const char *list);
 /* Seconds that one checkpoint of point i stopped training: `stall_s` is of all of the run. */
 double mr_view_stall(const struct mr_view *v, unsigned i);
 /* "hdd (emulated)" or "this disk" */
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap);
 /* The same for another field that names a storage; only the real one is called "disk". */
 const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap);
+/* "in order" for "seq": a pattern of raw access as people say it. */
+const char *mr_pattern_words(const char *pattern);
 /* Bits 1 << enum mr_origin of what the points are. */
 unsigned mr_view_origins(const struct mr_view *v, const struct mr_experiment *x);
 
