@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -57,6 +58,26 @@ class StudyCase(TempDirCase):
         self.data = _photos / "set"
         self.addCleanup(self.check_nothing_is_left)
 
+    def check_commands(self, folder):
+        """What is said to do the same by hand is taken by the program: nothing is refused before an
+        option that does not exist."""
+        for path in folder.glob("*.json"):
+            for command in json.loads(path.read_text()).get("commands", []):
+                words = shlex.split(command)
+                parts = [words]
+                if "--" in words:
+                    at = words.index("--")
+                    parts = [words[:at], words[at + 1:]]
+                for part in parts:
+                    self.assertEqual(part[0], "millrace", command)
+                    done = run(*part[1:], "--no-such-option")
+                    self.assert_status(done, 2)
+                    self.assertIn("--no-such-option", done.err.splitlines()[0], command)
+                    for option in ("--data", "--list"):
+                        if option in part:
+                            self.assertTrue(os.path.exists(part[part.index(option) + 1]), command)
+                self.assertNotIn(".millrace-scratch", command)
+
     def check_nothing_is_left(self):
         self.assertEqual(scratch_folders(self.dir, _photos), [])
         self.assertEqual(list(self.dir.rglob("*.part")), [])
@@ -64,6 +85,7 @@ class StudyCase(TempDirCase):
     def study(self, *more, data=None, out=None, status=0, **kwargs):
         done = run("study", "--data", data or self.data, "--out", out or self.out, *more, **kwargs)
         self.assert_status(done, status)
+        self.check_commands(pathlib.Path(out or self.out))
         return done
 
     def three(self, name):
@@ -118,6 +140,20 @@ class Results(StudyCase):
         self.assertEqual(point["looked_at"], sum(b["n"] for b in point["histogram"]))
         self.assertTrue(128 <= point["images_read"] <= 16384, point["images_read"])
         self.assertIn("The device was watched while", self.section("files"))
+
+    def test_commands_name_data_in_odd_places(self):
+        odd = self.dir / "my 'own' $images"
+        shutil.copytree(self.three("few"), odd)
+        self.study("--only", "files,read", "--runs", 1, data=odd)
+        command = self.result("files")["commands"][0]
+        self.assertEqual(shlex.split(command), ["millrace", "inspect", str(odd)])
+        self.assertEqual(shlex.split(self.result("read")["commands"][0])[2:4], ["--data", str(odd)])
+        listed = self.dir / "few.csv"
+        listed.write_text("".join(f"{p},0\n" for p in odd.iterdir()))
+        self.assert_status(run("study", "--list", listed, "--out", self.out, "--only", "read",
+                               "--runs", 1), 0)
+        self.assertIn(f"--list {listed} --map read", self.result("read")["commands"][0])
+        self.check_commands(self.out)
 
     def test_json_goes_to_standard_output_alone(self):
         done = self.study("--only", "files", "--json", "-")

@@ -18,6 +18,9 @@
 #define EVERY       2         /* steps between checkpoints */
 #define DRAIN_RATE  133140000 /* the study's hard disk writes that many bytes/s */
 
+#define TEXT(macro)    TEXT_OF(macro)
+#define TEXT_OF(value) #value
+
 struct series {
     struct mr_studied_disk disk;
     uint64_t start_ns;
@@ -42,6 +45,11 @@ static void on_sample(void *ctx, const struct mr_system_sample *s)
     mr_json_append(to->write, mr_json_real(moved[1] / seconds / 1e6));
 }
 
+static int n_steps(const struct mr_lab *lab)
+{
+    return lab->o->full ? 40 : 5;
+}
+
 static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int checkpoints)
 {
     struct mr_train_opts t;
@@ -59,7 +67,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
     mr_lab_say(lab, "%s", name);
     mr_lab_training(lab, STEP_S, &lab->storage[0], &t);
     t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
-    t.steps = lab->o->full ? 40 : 5;
+    t.steps = (uint64_t)n_steps(lab);
     int r = 0, kept = 0;
     if (checkpoints) {
         r = mr_lab_make_dir(lab, "fast", fast, sizeof fast);
@@ -110,10 +118,14 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
 
 int mr_exp_activity(struct mr_lab *lab)
 {
-    mr_lab_command(lab,
-                   "millrace watch --interval 100ms --csv activity.csv -- millrace train --data %s "
-                   "--device emulated:%g --cold",
-                   lab->o->data_path, STEP_S);
+    static const char *const more[] = {"--prefetch 1", "--prefetch 0",
+                                       "--checkpoint fast --drain slow --mode burst --every " TEXT(
+                                           EVERY) " --keep 1 --drain-rate " TEXT(DRAIN_RATE)};
+    for (unsigned i = 0; i < 3; i++)
+        mr_lab_command(lab,
+                       "millrace watch --interval 100ms --csv activity.csv -- millrace train %s "
+                       "--device emulated:%g --steps %d --cold %s",
+                       lab->input, STEP_S, n_steps(lab), more[i]);
     int r = variant(lab, "prefetch 1", 1, 0);
     if (!r)
         r = variant(lab, "prefetch 0", 0, 0);

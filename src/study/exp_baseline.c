@@ -9,6 +9,7 @@
 #include "errtext.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +65,21 @@ static uint64_t size_that_fits(struct mr_lab *lab, const char *storage, uint64_t
     return half;
 }
 
+/* By hand it is done beside the scratch folder, which is gone by then. */
+static void tell_command(struct mr_lab *lab, const struct mr_lab_storage *s,
+                         const struct mr_baseline_opts *o)
+{
+    char dir[PATH_MAX], quoted[2 * PATH_MAX];
+    snprintf(dir, sizeof dir, "%s", lab->o->scratch);
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        slash[slash == dir] = 0;
+    mr_lab_command(lab, "millrace baseline %s --size %lluM --runs %u%s%s",
+                   mr_lab_quote(slash ? dir : ".", quoted, sizeof quoted),
+                   (unsigned long long)(o->size >> 20), o->runs, s->device ? " --storage " : "",
+                   s->device ? s->name : "");
+}
+
 static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
 {
     struct watched w = {lab, s->name};
@@ -83,6 +99,7 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
         .progress = on_progress,
         .ctx = &w,
     };
+    tell_command(lab, s, &o);
     int r = mr_baseline_run(&o, &b, lab->err);
     take(lab, s, &b, &o);
     mr_baseline_fini(&b);
@@ -91,9 +108,6 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
 
 int mr_exp_baseline(struct mr_lab *lab)
 {
-    mr_lab_command(lab, "millrace baseline %s --size %s --runs %u", lab->o->scratch,
-                   lab->o->full ? "5G" : "1G", lab->o->runs);
-    mr_lab_command(lab, "millrace baseline %s --storage hdd", lab->o->scratch);
     int r = 0;
     for (unsigned i = 0; !r && i < MR_LAB_STORAGES; i++)
         r = measure(lab, &lab->storage[i]);

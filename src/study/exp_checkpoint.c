@@ -101,12 +101,20 @@ static int measure(struct mr_lab *lab, const struct way *w)
     return r;
 }
 
-int mr_exp_checkpoint(struct mr_lab *lab)
+static void tell_command(struct mr_lab *lab, const char *how)
 {
     mr_lab_command(lab,
-                   "millrace train --data %s --storage ssd --device emulated:%g --checkpoint DIR "
-                   "--checkpoint-storage optane --drain DIR2 --drain-storage hdd --every %d",
-                   lab->o->data_path, STEP_S, EVERY);
+                   "millrace train %s --storage ssd --device emulated:%g --steps %d --checkpoint "
+                   "fast --every %d --keep 1 %s",
+                   lab->input, STEP_S, lab->o->full ? 5 * EVERY : QUICK_STEPS,
+                   lab->o->full ? EVERY : QUICK_STEPS - 1, how);
+}
+
+int mr_exp_checkpoint(struct mr_lab *lab)
+{
+    tell_command(lab, "--mode sync --checkpoint-storage hdd");
+    tell_command(lab, "--mode burst --checkpoint-storage optane --drain slow --drain-storage hdd");
+    tell_command(lab, "--mode lazy --checkpoint-storage optane --drain slow --drain-storage hdd");
     int r = mr_lab_checkpoint_room(lab, lab->err);
     for (unsigned i = 0; !r && i < sizeof ways / sizeof *ways; i++)
         r = measure(lab, &ways[i]);

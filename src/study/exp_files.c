@@ -94,7 +94,8 @@ int mr_exp_files(struct mr_lab *lab)
     int boxed = !lab->o->full && mr_dataset_size(lab->o->data) > SURVEY_ALL;
     struct mr_survey_opts o = {
         .should_stop = lab->o->should_stop, .ctx = lab->o->ctx, .box_s = boxed ? SURVEY_S : 0};
-    mr_lab_command(lab, "millrace inspect %s", lab->o->data_path);
+    char path[2 * PATH_MAX];
+    mr_lab_command(lab, "millrace inspect %s", mr_lab_quote(lab->o->data_path, path, sizeof path));
     mr_lab_say(lab, "sizes");
     int r = mr_survey_run(lab->o->data, &o, &survey);
     if (r)

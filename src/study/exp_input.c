@@ -12,7 +12,8 @@
 #include <errno.h>
 #include <math.h>
 
-#define BOX_S 0.8 /* of one of three runs */
+#define BOX_S          0.8 /* of one of three runs */
+#define READS_A_THREAD 4   /* that the ring keeps under way */
 
 static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_engine engine,
                    unsigned threads, int decode)
@@ -26,7 +27,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         .data = lab->o->data,
         .pipe = {.engine = engine,
                  .threads = threads,
-                 .io_depth = engine == MR_ENGINE_URING ? 4 * threads : 0,
+                 .io_depth = engine == MR_ENGINE_URING ? READS_A_THREAD * threads : 0,
                  .batch = batch,
                  .prefetch = 1,
                  .seed = lab->o->seed,
@@ -81,19 +82,30 @@ static int sweep(struct mr_lab *lab, int decode)
     return 0;
 }
 
+/* The ring has its own depth for each number of threads, so there is no sweep of it. */
+static void tell_commands(struct mr_lab *lab, const char *map)
+{
+    for (unsigned i = 0; i < MR_LAB_STORAGES; i++) {
+        const struct mr_lab_storage *s = &lab->storage[i];
+        unsigned threads[4], n = mr_lab_threads(lab, s, threads), most = threads[n - 1];
+        const char *storage = s->device ? "--storage " : "--cold", *name = s->device ? s->name : "";
+        mr_lab_command(lab, "millrace bench %s --map %s --threads %s --runs %u %s%s", lab->input,
+                       map, n == 4 ? "1,2,4,8" : "1,8", lab->o->runs, storage, name);
+        mr_lab_command(lab,
+                       "millrace bench %s --map %s --engine uring --threads %u --io-depth %u "
+                       "--runs %u %s%s",
+                       lab->input, map, most, READS_A_THREAD * most, lab->o->runs, storage, name);
+    }
+}
+
 int mr_exp_read(struct mr_lab *lab)
 {
-    mr_lab_command(lab, "millrace bench --data %s --threads 1,2,4,8 --cold", lab->o->data_path);
-    mr_lab_command(lab, "millrace bench --data %s --threads 1,2,4,8 --storage hdd",
-                   lab->o->data_path);
+    tell_commands(lab, "read");
     return sweep(lab, 0);
 }
 
 int mr_exp_decode(struct mr_lab *lab)
 {
-    mr_lab_command(lab, "millrace bench --data %s --map decode --threads 1,2,4,8 --cold",
-                   lab->o->data_path);
-    mr_lab_command(lab, "millrace bench --data %s --map decode --threads 1,2,4,8 --storage hdd",
-                   lab->o->data_path);
+    tell_commands(lab, "decode");
     return sweep(lab, 1);
 }

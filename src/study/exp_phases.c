@@ -123,10 +123,14 @@ static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffl
 int mr_exp_phases(struct mr_lab *lab)
 {
     char dir[PATH_MAX];
-    mr_lab_command(lab,
-                   "millrace train --data %s --storage hdd --device emulated:%g --checkpoint DIR "
-                   "--checkpoint-storage optane --every 5 --trace run.json",
-                   lab->o->data_path, STEP_S);
+    for (unsigned i = 0; i < 2; i++)
+        mr_lab_command(
+            lab,
+            "millrace train %s --storage hdd --device emulated:%g --threads 4 --steps %d "
+            "--shuffle %s --checkpoint saved --checkpoint-storage optane --every %d "
+            "--mode sync --keep 1 --trace run.json",
+            lab->input, STEP_S, lab->o->full ? 60 : 8, i ? "none" : "global",
+            lab->o->full ? 20 : 5);
     mr_lab_command(lab, "millrace inspect run.json");
     int r = mr_lab_make_dir(lab, "trace", dir, sizeof dir);
     if (r)

@@ -59,9 +59,13 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
 
 int mr_exp_overlap(struct mr_lab *lab)
 {
-    mr_lab_command(lab, "millrace train --data %s --device emulated:%g --prefetch 1 --storage hdd",
-                   lab->o->data_path, STEP_S);
-    mr_lab_command(lab, "millrace train --synthetic --device emulated:%g", STEP_S);
+    for (unsigned prefetch = 0; prefetch < 2; prefetch++)
+        mr_lab_command(lab,
+                       "millrace train %s --device emulated:%g --steps %llu --threads 8 "
+                       "--prefetch %u --storage hdd",
+                       lab->input, STEP_S, (unsigned long long)n_steps(lab) + prefetch, prefetch);
+    mr_lab_command(lab, "millrace train --synthetic --device emulated:%g --steps %llu", STEP_S,
+                   (unsigned long long)n_steps(lab) + 1);
     mr_lab_say(lab, "without input");
     int r = overlap_point(lab, &lab->storage[0], 1, 1, 1);
     for (unsigned i = 0; !r && i < MR_LAB_STORAGES; i++) {
@@ -138,6 +142,9 @@ int mr_exp_batch(struct mr_lab *lab)
             if (r)
                 return r;
         }
-    mr_lab_command(lab, "millrace train --synthetic --batch 64 --steps 4 --device cpu");
+    for (unsigned d = 0; d < 2; d++)
+        mr_lab_command(lab,
+                       "millrace train --synthetic --batch 64 --steps %d --lr 0.0001 --device %s",
+                       lab->o->full ? 12 : 4, devices[d]);
     return 0;
 }

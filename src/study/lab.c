@@ -73,7 +73,7 @@ void mr_lab_point(struct mr_lab *lab, struct mr_json *point)
 /* Append formatted text to one of the result's lists, unless it is there. */
 static void note(struct mr_lab *lab, const char *list, const char *fmt, va_list args)
 {
-    char text[600];
+    char text[3 * PATH_MAX];
     vsnprintf(text, sizeof text, fmt, args);
     struct mr_json *to = (struct mr_json *)mr_json_at(lab->result, list);
     for (size_t i = 0; to && i < mr_json_len(to); i++) {
@@ -99,6 +99,37 @@ void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
     va_start(args, fmt);
     note(lab, "commands", fmt, args);
     va_end(args);
+}
+
+const char *mr_lab_quote(const char *path, char *buf, size_t cap)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    size_t n = 0;
+    if (path[0] && strspn(path, plain) == strlen(path)) {
+        snprintf(buf, cap, "%s", path);
+        return buf;
+    }
+    buf[n++] = '\'';
+    for (; *path && n + 6 < cap; path++)
+        if (*path == '\'') {
+            memcpy(buf + n, "'\\''", 4);
+            n += 4;
+        } else {
+            buf[n++] = *path;
+        }
+    memcpy(buf + n, "'", 2);
+    return buf;
+}
+
+const char *mr_lab_name_input(struct mr_lab *lab)
+{
+    struct stat st;
+    const char *path = lab->o->data_path ? lab->o->data_path : "";
+    int n = snprintf(lab->input, sizeof lab->input, "--%s ",
+                     !stat(path, &st) && S_ISREG(st.st_mode) ? "list" : "data");
+    mr_lab_quote(path, lab->input + n, sizeof lab->input - (size_t)n);
+    return lab->input;
 }
 
 struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s)

@@ -8,6 +8,8 @@
 #include "study.h"
 #include "trainer.h"
 
+#include <limits.h>
+
 #define MR_LAB_STORAGES 5
 
 struct mr_lab_storage {
@@ -28,6 +30,8 @@ struct mr_lab {
     unsigned n_left_out;             /* points of this one, for lack of time */
     char marked[64];                 /* what was said last, in a trace of the study */
     struct mr_lab_storage storage[MR_LAB_STORAGES];
+
+    char input[2 * PATH_MAX]; /* "--data DIR" or "--list FILE", as a shell takes it */
 
     /* What later experiments take from earlier ones; NaN: not known. */
     double random_mb_per_s; /* of the real storage, with ImageNet's sizes */
@@ -53,6 +57,8 @@ int mr_exp_phases(struct mr_lab *lab);
 int mr_exp_files(struct mr_lab *lab);
 int mr_exp_verdict(struct mr_lab *lab);
 
+/* Fill in `input` and return it. */
+const char *mr_lab_name_input(struct mr_lab *lab);
 double mr_lab_now(void);
 int mr_lab_stopped(struct mr_lab *lab);
 /* The same as a callback; ctx is the lab. */
@@ -62,6 +68,8 @@ void mr_lab_say(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(
 void mr_lab_point(struct mr_lab *lab, struct mr_json *point);
 void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void mr_lab_command(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A path as a shell takes it: in quotes where that is needed. */
+const char *mr_lab_quote(const char *path, char *buf, size_t cap);
 /* An object with `storage` and `emulated`. */
 struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s);
 /* Thread counts for a storage: 1, 2, 4, 8, or 1 and 8; their number. */

@@ -167,6 +167,7 @@ int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
 {
     struct mr_lab lab = {.o = o};
     int r = 0;
+    mr_lab_name_input(&lab);
     open_storages(&lab);
     lab.random_mb_per_s = lab.storage[0].random_mb_per_s;
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++)
