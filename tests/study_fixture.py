@@ -42,7 +42,8 @@ def read(speed, decode=False):
             for threads in (1, 2, 4, 8):
                 x = rate * more * threads ** GAIN[storage] * (speed if storage == "disk" else 1)
                 x = min(x, 600 * min(threads, 2) * speed) if decode else x
-                points.append({**on(storage), "engine": engine, "threads": threads,
+                points.append({**on(storage), "engine": engine, "threads": threads, "images": 1600,
+                               "io_depth": 4 * threads if engine == "uring" else None,
                                "images_per_s": x, "runs": [0.97 * x, x, 1.02 * x],
                                "mb_per_s": 0.11 * x, "baseline_share": 0.11 * x / READ_MB[storage],
                                "cold": "data" if storage == "disk" else None,

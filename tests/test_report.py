@@ -302,6 +302,54 @@ class OneStudy(ReportCase):
         self.assertIn("Activity of all disks (which one holds the data is not known): prefetch 1",
                       section(self.render(results), "activity"))
 
+    def test_no_verdict_is_not_a_good_one(self):
+        css = (pathlib.Path(__file__).parent.parent / "src/report/page.css").read_text()
+        self.assertIn(".verdict{border-left:5px solid var(--line)}", css)
+        self.assertIn(".verdict.fine{border-left-color:var(--good)}", css)
+        self.assertIn('class="verdict "', self.render(study_fixture.study([])))
+
+    def here(self, text, name):
+        return re.search(r"<h3>Here</h3>(.*?)</div></div>", section(text, name), re.S)[1]
+
+    def test_each_finding_of_the_studies_has_one_beside_it(self):
+        text = self.render(study_fixture.study())
+        self.assertNotIn("See the figures above", text)
+        self.assertIn("(4 of 4) come within 0.0%", self.here(text, "baseline"))
+        self.assertIn("2,500 / 1,750 MB/s (read / write) in order, 2,600", self.here(text, "baseline"))
+        self.assertIn("lustre (emulated) 7.52", self.here(text, "read"))
+        self.assertIn("reaches", self.here(text, "decode"))
+        self.assertIn("more than 0.3% longer", self.here(text, "overlap"))
+        self.assertIn("Without prefetch a step is up to 33.3% longer (hdd (emulated), 1 thread)",
+                      self.here(text, "overlap"))
+        self.assertIn("2.20 times as long", self.here(text, "phases"))
+        self.assertIn("requests of 113 KB, 31 under way on average, and was busy 98%",
+                      self.here(text, "files"))
+        self.assertRegex(self.here(text, "files"), "[0-9]+% of the files have more than 32 and at most 128 KiB")
+
+    def test_input_that_costs_nothing_is_not_called_negative(self):
+        results = study_fixture.study(["overlap"])
+        for p in results["results"][0]["points"]:
+            p["step_s"] = 1.5 if p["synthetic"] else 1.4999
+        said = self.here(self.render(results), "overlap")
+        self.assertIn("no step is longer than without any input", said)
+        self.assertIn("up to 0.0% longer", said)
+        self.assertNotIn("-0", said)
+
+    def test_threads_of_the_ring_and_short_runs_are_explained(self):
+        results = study_fixture.study()
+        for e in results["results"]:
+            for p in e["points"]:
+                if e["experiment"] == "checkpoint":
+                    p["steps"] = 3
+        text = self.render(results)
+        for name in ("read", "decode"):
+            self.assertIn("threads (uring: 4 reads under way for each)", section(text, name))
+            self.assertIn("Images drawn in a run: 1,600.", self.method(text, name))
+        self.assertIn("one checkpoint, computed from runs of 3 steps", section(text, "checkpoint"))
+        self.assertIn("Steps of a run: 3.", self.method(text, "checkpoint"))
+        self.assertIn("<th>whole run s</th>", section(text, "checkpoint"))
+        self.assertIn("<td>35.4</td></tr>", section(text, "checkpoint"))
+
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
         for p in results["results"][0]["points"]:

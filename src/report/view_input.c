@@ -8,6 +8,55 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The point of a storage and a pattern; mr_view_n when there is none. */
+static unsigned limit_of(const struct mr_view *v, const char *storage, const char *pattern)
+{
+    unsigned i = 0;
+    for (; i < mr_view_n(v); i++) {
+        const char *s = mr_view_text(v, i, "storage"), *p = mr_view_text(v, i, "pattern");
+        if (s && p && !strcmp(s, storage) && !strcmp(p, pattern))
+            break;
+    }
+    return i;
+}
+
+/* This disk in a sentence, and how near the emulated ones come to Table I. */
+static void tell_limits(struct mr_view *v)
+{
+    static const struct {
+        const char *storage;
+        double read, write; /* of Table I, MB/s */
+    } table[] = {
+        {"hdd", 163, 133}, {"ssd", 281, 195}, {"optane", 1603, 512}, {"lustre", 1969, 992}};
+    unsigned seq = limit_of(v, "disk", "seq"), random = limit_of(v, "disk", "random-imagenet"),
+             n = 0;
+    char a[32], b[32], c[32];
+    double off = 0;
+    if (seq < mr_view_n(v))
+        mr_view_finding(
+            v,
+            "This disk: %s / %s MB/s (read / write) in order, %s MB/s at random with ImageNet's "
+            "sizes.",
+            mr_number_text(mr_view_number(v, seq, "read_mb_per_s"), a, sizeof a),
+            mr_number_text(mr_view_number(v, seq, "write_mb_per_s"), b, sizeof b),
+            mr_number_text(mr_view_number(v, random, "read_mb_per_s"), c, sizeof c));
+    for (unsigned k = 0; k < sizeof table / sizeof *table; k++) {
+        unsigned i = limit_of(v, table[k].storage, "seq");
+        double read = mr_view_number(v, i, "read_mb_per_s") / table[k].read - 1,
+               write = mr_view_number(v, i, "write_mb_per_s") / table[k].write - 1;
+        if (!isfinite(read + write))
+            continue;
+        n++;
+        off = fmax(off, fmax(fabs(read), fabs(write)));
+    }
+    if (n)
+        mr_view_finding(
+            v,
+            "The emulated devices (%u of 4) come within %.1f%% of the study's table, to "
+            "which they were calibrated.",
+            n, fmin(100 * off, 1e6));
+}
+
 void mr_show_baseline(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
@@ -40,9 +89,6 @@ void mr_show_baseline(struct mr_view *v)
         else
             mr_markup_add(v->out, "</td><td>one run</td></tr>");
         double read = mr_view_number(v, i, "read_mb_per_s");
-        if (pattern && !mr_view_flag(v, i, "emulated") && isfinite(read))
-            mr_view_finding(v, "This disk, %s: %s MB/s.", pattern,
-                            mr_number_text(read, text, sizeof text));
         if (pattern && !strcmp(pattern, "seq")) {
             unsigned at = mr_chart_name(&c, "%s", name);
             double lo, hi;
@@ -54,6 +100,7 @@ void mr_show_baseline(struct mr_view *v)
     }
     mr_markup_add(v->out, "</tbody></table></div>");
     mr_view_plot(v, &c);
+    tell_limits(v);
 }
 
 /* Speed-up from the fewest to the most threads on one storage and engine; NaN when not there. */
@@ -77,18 +124,51 @@ static double speed_up(const struct mr_view *v, const char *storage, const char 
     return at_many / at_few;
 }
 
+/* "hdd (emulated) 2.30 times, ..." */
+static void tell_speed_ups(struct mr_view *v)
+{
+    static const char *const storages[] = {"disk", "hdd", "ssd", "optane", "lustre"};
+    char list[300] = "", name[64];
+    for (unsigned i = 0; i < sizeof storages / sizeof *storages; i++) {
+        double times = speed_up(v, storages[i], "threads");
+        size_t at = strlen(list);
+        if (isfinite(times))
+            snprintf(list + at, sizeof list - at, "%s%s %.2f", at ? ", " : "",
+                     mr_storage_words(storages[i], i > 0, name, sizeof name), fmin(times, 1e6));
+    }
+    if (list[0])
+        mr_view_finding(v, "From the fewest to the most threads it gets so many times as fast: %s.",
+                        list);
+}
+
+/* "threads", and what a thread of the ring is: it has several reads under way. */
+static void threads_label(const struct mr_view *v, char *buf, size_t cap)
+{
+    snprintf(buf, cap, "threads");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *engine = mr_view_text(v, i, "engine");
+        double reads = mr_view_number(v, i, "io_depth") / mr_view_number(v, i, "threads");
+        if (engine && !strcmp(engine, "uring") && reads > 0 && reads < 1e6) {
+            snprintf(buf, cap, "threads (uring: %.3g reads under way for each)", reads);
+            return;
+        }
+    }
+}
+
 static void rate_over_threads(struct mr_view *v, const char *id, const char *title)
 {
+    char x_label[80];
     struct mr_chart c = {.plot = {.kind = MR_PLOT_LINES,
                                   .id = id,
                                   .title = title,
-                                  .x_label = "threads",
+                                  .x_label = x_label,
                                   .y_label = "images/s",
                                   .log_x = 1,
                                   .log_y = 1,
                                   .summary = "Lines of images per second over the number of "
                                              "threads, one for each storage and engine."}};
     char name[64];
+    threads_label(v, x_label, sizeof x_label);
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *engine = mr_view_text(v, i, "engine");
         double lo, hi;
@@ -104,12 +184,7 @@ static void rate_over_threads(struct mr_view *v, const char *id, const char *tit
                                        mr_view_number(v, i, "images_per_s"), lo, hi});
     }
     mr_view_plot(v, &c);
-    double disk = speed_up(v, "disk", "threads"), hdd = speed_up(v, "hdd", "threads");
-    if (isfinite(disk))
-        mr_view_finding(v, "On this disk the most threads are %.2f times as fast as the fewest.",
-                        disk);
-    if (isfinite(hdd))
-        mr_view_finding(v, "On the emulated hard disk: %.2f times.", hdd);
+    tell_speed_ups(v);
 }
 
 /* "uring, 8 threads" */
@@ -168,7 +243,7 @@ static void show_shares(struct mr_view *v)
         if (share > 0 && !mr_view_flag(v, i, "emulated"))
             mr_view_finding(v,
                             "The best way here (%s) reaches %.0f%% of what the device delivers at "
-                            "random with files of these sizes.",
+                            "random with ImageNet's sizes.",
                             way, 100 * share);
     }
     mr_markup_add(v->out, "</tbody></table></div>");
@@ -214,6 +289,7 @@ void mr_show_decode(struct mr_view *v)
     char name[64], waits[64] = "";
     double largest = 0;
     rate_over_threads(v, "decode", "Reading, decoding and resizing");
+    show_shares(v);
     struct mr_series *decode = mr_chart_series(&c, "decode"),
                      *resize = mr_chart_series(&c, "resize"),
                      *rest = mr_chart_series(&c, "other CPU time"),
@@ -246,10 +322,12 @@ void mr_show_overlap(struct mr_view *v)
                                   .title = "Time of a training step, with and without prefetch",
                                   .x_label = "storage and threads",
                                   .y_label = "seconds a step",
-                                  .summary = "Bars of step time; with prefetch they are all alike, "
-                                             "without they show what input costs."}};
-    char name[64];
-    double floor_s = NAN, worst = 0;
+                                  .summary =
+                                      "Bars of the time of a step for each storage and number "
+                                      "of threads, with prefetch, without, and without any "
+                                      "input."}};
+    char name[64], slowest[96] = "";
+    double floor_s = NAN, worst = 0, without = 0;
     for (unsigned i = 0; i < mr_view_n(v); i++)
         if (mr_view_flag(v, i, "synthetic"))
             floor_s = mr_view_number(v, i, "step_s");
@@ -265,15 +343,25 @@ void mr_show_overlap(struct mr_view *v)
         mr_chart_put(&c, mr_chart_series(&c, "prefetch %.0f", prefetch), at, step, 0, 0);
         if (prefetch > 0 && step / floor_s > worst)
             worst = step / floor_s;
+        if (prefetch == 0 && step / floor_s > without) {
+            without = step / floor_s;
+            snprintf(slowest, sizeof slowest, "%s, %.0f thread%s", name, threads,
+                     threads == 1 ? "" : "s");
+        }
     }
     for (unsigned k = 0; isfinite(floor_s) && k < c.n_names; k++)
         mr_chart_put(&c, mr_chart_series(&c, "no input (synthetic)"), k, floor_s, 0, 0);
     mr_view_plot(v, &c);
-    if (worst > 0)
+    if (worst > 0 && worst < 1.001)
+        mr_view_finding(v, "With one batch of prefetch no step is longer than without any input.");
+    else if (worst > 0)
         mr_view_finding(v,
                         "With one batch of prefetch no storage and no number of threads makes a "
                         "step more than %.1f%% longer than without any input.",
-                        100 * (worst - 1));
+                        fmin(100 * (worst - 1), 1e6));
+    if (without > 0)
+        mr_view_finding(v, "Without prefetch a step is up to %.1f%% longer (%s).",
+                        fmin(fmax(100 * (without - 1), 0), 1e6), slowest);
 }
 
 void mr_show_batch(struct mr_view *v)
@@ -285,7 +373,8 @@ void mr_show_batch(struct mr_view *v)
                  .x_label = "images in a batch",
                  .y_label = "ms an image",
                  .log_x = 1,
-                 .summary = "Lines that fall: larger batches cost less an image."}};
+                 .summary =
+                     "Lines of the time of an image over the batch size, one for each device."}};
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *device = mr_view_text(v, i, "device");
         double lo, hi;
@@ -304,6 +393,26 @@ void mr_show_batch(struct mr_view *v)
                             c.series[s].name, q[0].y, q[0].x, q[last].y, q[last].x);
     }
     mr_view_plot(v, &c);
+}
+
+/* The two neighbouring bins of the histogram that hold most. */
+static void tell_common_sizes(struct mr_view *v, const struct mr_json *bins)
+{
+    double all = 0, most = 0, to = 0, before = 0;
+    for (size_t i = 0; mr_json_is_array(bins) && i < mr_json_len(bins); i++) {
+        double n = mr_json_number(mr_json_at(mr_json_item(bins, i), "n"));
+        if (!(n >= 0 && n < 1e15))
+            n = 0;
+        all += n;
+        if (n + before > most) {
+            most = n + before;
+            to = mr_json_number(mr_json_at(mr_json_item(bins, i), "to_bytes"));
+        }
+        before = n;
+    }
+    if (all > 0 && to > 0 && to < 1e15)
+        mr_view_finding(v, "%.0f%% of the files have more than %.0f and at most %.0f KiB.",
+                        100 * most / all, to / 4096, to / 1024);
 }
 
 void mr_show_files(struct mr_view *v)
@@ -328,6 +437,7 @@ void mr_show_files(struct mr_view *v)
         mr_chart_put(&c, s, at, n, 0, 0);
     }
     mr_view_plot(v, &c);
+    tell_common_sizes(v, bins);
     double samples = mr_view_number(v, 0, "samples"), seen = mr_view_number(v, 0, "looked_at"),
            drawn = mr_view_number(v, 0, "images_read");
     char all[32];
@@ -359,4 +469,13 @@ void mr_show_files(struct mr_view *v)
         mr_markup_add(v->out, "</td></tr>");
     }
     mr_markup_add(v->out, "</tbody></table></div>");
+    double kb = mr_view_number(v, 0, "requests.0.read_kb"),
+           queue = mr_view_number(v, 0, "requests.0.queue"),
+           busy = mr_view_number(v, 0, "requests.0.util");
+    if (isfinite(kb + queue + busy))
+        mr_view_finding(v,
+                        "While they were read the device had requests of %s KB, %s under way on "
+                        "average, and was busy %s%% of the time.",
+                        mr_number_text(kb, text, sizeof text),
+                        mr_number_text(queue, all, sizeof all), mr_number_text(busy, path, 32));
 }

@@ -2,6 +2,8 @@
  * whether that is proven, how often it was measured, and how far the runs lie apart. */
 #include "view_parts.h"
 
+#include "scale.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -79,9 +81,33 @@ static void tell_spread(const struct mr_view *v, struct mr_markup *out)
     }
 }
 
+/* "Steps of a run: 2 to 3." for a number that points have; nothing when none has it. */
+static void tell_size(const struct mr_view *v, const char *field, double unit, const char *what,
+                      struct mr_markup *out)
+{
+    double least = INFINITY, most = 0;
+    char a[32], b[32];
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        double x = mr_view_number(v, i, field) / unit;
+        if (!(x > 0) || !isfinite(x))
+            continue;
+        least = fmin(least, x);
+        most = fmax(most, x);
+    }
+    if (!(most > 0))
+        return;
+    mr_markup_add(out, "<p>%s: %s", what, mr_number_text(least, a, sizeof a));
+    if (most > least)
+        mr_markup_add(out, " to %s", mr_number_text(most, b, sizeof b));
+    mr_markup_add(out, ".</p>");
+}
+
 void mr_show_method(struct mr_view *v)
 {
     if (mr_view_n(v)) {
+        tell_size(v, "steps", 1, "Steps of a run", v->out);
+        tell_size(v, "images", 1, "Images drawn in a run", v->out);
+        tell_size(v, "file_bytes", 1 << 20, "Size of the file, MiB", v->out);
         tell_cold(v, v->out);
         tell_spread(v, v->out);
     }

@@ -21,11 +21,30 @@ static double stall_to(const struct mr_view *v, const char *mode, const char *st
     return NAN;
 }
 
+/* The bars are of 20 steps and one checkpoint; the runs that they are computed from may be shorter.
+ */
+static void checkpoint_title(const struct mr_view *v, char *buf, size_t cap)
+{
+    double least = INFINITY, most = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        double steps = mr_view_number(v, i, "steps");
+        least = steps > 0 ? fmin(least, steps) : least;
+        most = steps > 0 && isfinite(steps) ? fmax(most, steps) : most;
+    }
+    if (least == most && most < 1e9)
+        snprintf(buf, cap, "%d training steps and one checkpoint, computed from runs of %.0f steps",
+                 EVERY, most);
+    else
+        snprintf(buf, cap, "%d training steps and one checkpoint, computed from the runs", EVERY);
+}
+
 void mr_show_checkpoint(struct mr_view *v)
 {
+    char title[128];
+    checkpoint_title(v, title, sizeof title);
     struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
                                   .id = "checkpoint",
-                                  .title = "20 training steps and one checkpoint",
+                                  .title = title,
                                   .x_label = "how checkpoints are taken",
                                   .y_label = "seconds",
                                   .summary = "Stacked bars: time of the steps, and time that "
@@ -36,14 +55,15 @@ void mr_show_checkpoint(struct mr_view *v)
     mr_markup_add(v->out,
                   "<div class=\"scroll\"><table><thead><tr><th>mode</th><th>to</th><th>then "
                   "to</th><th>stall of one, s</th><th>share %%</th><th>durable fast s</th><th>"
-                  "durable slow s</th></tr></thead><tbody>");
+                  "durable slow s</th><th>whole run s</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
                    *drain = mr_view_text(v, i, "drain");
         double still = mr_view_stall(v, i), share = mr_view_number(v, i, "share");
         double seconds = EVERY * mr_view_number(v, i, "step_s"); /* whatever the run's length was */
         const double columns[] = {still, 100 * share, mr_view_number(v, i, "durable_fast_s"),
-                                  mr_view_number(v, i, "durable_slow_s")};
+                                  mr_view_number(v, i, "durable_slow_s"),
+                                  mr_view_number(v, i, "seconds")};
         int emulated = mr_view_flag(v, i, "emulated");
         snprintf(fast, sizeof fast, "-");
         snprintf(slow, sizeof slow, "-");
@@ -63,7 +83,7 @@ void mr_show_checkpoint(struct mr_view *v)
         mr_markup_text(v->out, fast);
         mr_markup_add(v->out, "</td><td>");
         mr_markup_text(v->out, slow);
-        for (unsigned k = 0; k < 4; k++)
+        for (unsigned k = 0; k < 5; k++)
             mr_markup_add(v->out, "</td><td>%s", mr_number_text(columns[k], text, sizeof text));
         mr_markup_add(v->out, "</td></tr>");
     }
@@ -107,6 +127,17 @@ static void show_timeline(struct mr_view *v, unsigned i)
     mr_view_plot(v, &c);
 }
 
+/* Reading as a share of training with that shuffling; NaN when there is none. */
+static double read_share(const struct mr_view *v, const char *shuffle)
+{
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *s = mr_view_text(v, i, "shuffle");
+        if (s && !strcmp(s, shuffle))
+            return mr_view_number(v, i, "read_share_of_train");
+    }
+    return NAN;
+}
+
 void mr_show_phases(struct mr_view *v)
 {
     char text[32], path[64];
@@ -136,6 +167,10 @@ void mr_show_phases(struct mr_view *v)
             mr_view_finding(v, "Reading (shuffle %s) takes %.1f%% of the training time.",
                             shuffle ? shuffle : "", 100 * share);
     }
+    double times = read_share(v, "global") / read_share(v, "none");
+    if (isfinite(times) && times > 0)
+        mr_view_finding(v, "Global shuffling makes reading take %.2f times as long.",
+                        fmin(times, 1e6));
 }
 
 static void show_split(struct mr_view *v)
@@ -192,12 +227,14 @@ static void show_curve(struct mr_view *v, const char *field, const char *id, con
                        const char *x_label)
 {
     const struct mr_json *list = mr_view_at(v, 0, field);
-    struct mr_chart c = {.plot = {.kind = MR_PLOT_LINES,
-                                  .id = id,
-                                  .title = title,
-                                  .x_label = x_label,
-                                  .y_label = "accelerators fed",
-                                  .summary = "Lines that rise and then stay level."}};
+    struct mr_chart c = {
+        .plot = {.kind = MR_PLOT_LINES,
+                 .id = id,
+                 .title = title,
+                 .x_label = x_label,
+                 .y_label = "accelerators fed",
+                 .summary =
+                     "Lines of the number of accelerators that are fed, one for each kind."}};
     char path[64];
     for (unsigned i = 0; list && i < mr_json_len(list); i++) {
         snprintf(path, sizeof path, "%u.accelerator", i);
