@@ -2,6 +2,7 @@
 import csv
 import html.parser
 import json
+import math
 import os
 import pathlib
 import re
@@ -78,10 +79,16 @@ class ReportCase(TempDirCase):
         root = xml.etree.ElementTree.fromstring(text)
         kinds = [e for e in root.iter() if e.get("data-tip") or e.get("class") == "curve"]
         self.assertTrue(kinds, f"{root.get('id')} has no marks")
+        for tip in (e.get("data-tip") for e in kinds if e.get("data-tip")):
+            self.assertRegex(tip, r": .*[0-9-] \S", "a value and its unit")
         labels = [e.text for e in root.iter("text") if e.get("class") == "label"]
         ticks = [e.text for e in root.iter("text") if e.get("class") == "tick"]
         self.assertTrue(labels and all(labels), f"{root.get('id')} has unlabelled axes")
         self.assertGreater(len(ticks), 2)
+        self.assertFalse([t for t in ticks if t.endswith("…")], "names are cut")
+        words = [t for t in ticks if re.search("[a-z]", t)]
+        self.assertEqual(len(words), len(set(words)), f"{root.get('id')}: {words}")
+        self.check_turned_names(root)
         keys = [e for e in root.iter("button") if e.get("class") == "key"]
         series = {e.get("data-s") for e in root.iter("g") if "series" in e.get("class", "")}
         self.assertEqual({k.get("data-s") for k in keys}, series)
@@ -89,6 +96,15 @@ class ReportCase(TempDirCase):
         details = next(e for e in root.iter("details"))
         self.assertTrue(list(details.iter("td")) or "csv" in "".join(details.itertext()))
         return root.get("id").removeprefix("plot-")
+
+
+    def check_turned_names(self, root):
+        """Names that stand aslant are further apart than a line is high."""
+        turned = [re.match(r"translate\(([0-9.]+) [0-9.]+\) rotate\(-([0-9]+)\)", e.get("transform"))
+                  for e in root.iter("text") if e.get("class") == "tick" and e.get("transform")]
+        places = [float(m[1]) * math.sin(math.radians(int(m[2]))) for m in turned]
+        for a, b in zip(places, places[1:]):
+            self.assertGreaterEqual(b - a, 12, root.get("id"))
 
 
 class OneStudy(ReportCase):
@@ -110,6 +126,21 @@ class OneStudy(ReportCase):
             self.assertEqual(rows[0][0], "series")
             self.assertGreater(len(rows), 1, name)
             self.assertEqual({len(r) for r in rows}, {5}, name)
+
+    def test_long_series_are_summed_up_in_words_and_spans_have_a_length(self):
+        text = self.render(study_fixture.study(["activity", "phases"]))
+        part = re.search(r'id="plot-activity-3".*?</figure>', text, re.S)[0]
+        rows = re.findall(r"<tr><td>(\w+)</td><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td>"
+                          r"<td>([^<]*)</td></tr>", part)
+        self.assertEqual(rows[0], ("read", "20", "20", "0", "598"))
+        self.assertEqual([r[2] for r in rows], ["20", "130"])
+        self.assertIn("in all, MB/s × seconds", part)
+        self.assertIn('data-tip="1 seconds: read 20 MB/s, written 130 MB/s"', part)
+        with open(self.dir / "s/phases-1.csv") as f:
+            rows = list(csv.reader(f))
+        self.assertEqual(rows[0], ["series", "row", "seconds of the span", "begin", "end"])
+        for row in rows[1:]:
+            self.assertAlmostEqual(float(row[2]), float(row[4]) - float(row[3]), 6)
 
     def test_headline_and_tiles_come_first(self):
         text = self.render(study_fixture.study())
@@ -153,6 +184,7 @@ class OneStudy(ReportCase):
             part = re.sub(r"<(desc|pre|div class=\"beside\").*?</\\1>", "", section(text, name))
             for profile in ("hdd", "ssd", "optane", "lustre"):
                 for label in re.findall(rf"[>\"][^<>\"]*\b{profile}\b[^<>\"]*[<\"]", part):
+                    label = label.replace("optane →", "optane (emulated) →")  # → hdd (emulated)
                     self.assertIn(f"{profile} (emulated)", label, name)
         self.assertIn("hdd (emulated)", section(text, "baseline"))
         self.assertNotIn("chip predicted", section(text, "files"))

@@ -144,16 +144,27 @@ class ReportPage(unittest.TestCase):
 
     def test_hovering_shows_the_value(self):
         self.open()
-        for selector in (".bars rect", ".line circle", ".area path", ".spans rect"):
+        for selector in (".bars rect", ".line circle", "#plot-activity-1 .hit:nth-of-type(150)",
+                         ".spans rect"):
             x, y = self.browser.evaluate(middle_of(selector))
             self.browser.mouse("mouseMoved", x, y)
             tip = self.browser.evaluate("(t => [t.style.display, t.textContent])"
                                         "(document.querySelector('.tip'))")
             self.assertEqual(tip[0], "block", selector)
-            self.assertTrue(tip[1], selector)
+            self.assertRegex(tip[1], r": .*[0-9] \S", selector)
         self.browser.mouse("mouseMoved", 2, 450)
         self.assertEqual(self.browser.evaluate("document.querySelector('.tip').style.display"),
                          "none")
+
+    def test_a_tap_shows_the_value(self):
+        self.open(width=390)
+        x, y = self.browser.evaluate(middle_of("#plot-read .line circle"))
+        self.browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self.browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        tip = self.browser.evaluate("(t => [t.style.display, t.textContent])"
+                                    "(document.querySelector('.tip'))")
+        self.assertEqual(tip[0], "block")
+        self.assertIn("images/s", tip[1])
 
     def test_dark_by_preference_and_by_button(self):
         self.open()

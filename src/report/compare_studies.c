@@ -248,13 +248,14 @@ static int both_have(const struct pair *p, const struct mr_view v[2])
 static void compare_points(struct pair *p, struct mr_view v[2], const struct measure *m)
 {
     char id[64], key[256];
-    struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
-                                  .id = id,
-                                  .title = m->title,
-                                  .x_label = "what was measured",
-                                  .y_label = m->unit,
-                                  .log_y = m->better == MORE,
-                                  .summary = "Bars of both studies side by side."}};
+    struct mr_chart c = {
+        .plot = {.kind = MR_PLOT_DOTS,
+                 .id = id,
+                 .title = m->title,
+                 .x_label = "what was measured",
+                 .y_label = m->unit,
+                 .log_y = m->better == MORE,
+                 .summary = "A row for each point, with a dot for each of the studies."}};
     struct mr_series *series[] = {mr_chart_series(&c, "%s", p->name[0]),
                                   mr_chart_series(&c, "%s ", p->name[1])};
     struct mr_markup table = {0};

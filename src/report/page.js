@@ -5,7 +5,7 @@
   tip.setAttribute("role", "status");
   document.body.appendChild(tip);
   function hide() { tip.style.display = "none"; }
-  document.addEventListener("pointermove", function (e) {
+  function show(e) {
     var mark = e.target.closest ? e.target.closest("[data-tip]") : null;
     if (!mark) { hide(); return; }
     tip.textContent = mark.getAttribute("data-tip");
@@ -14,8 +14,12 @@
     if (x + w > window.innerWidth - 8) x = e.clientX - w - 14;
     tip.style.left = Math.max(8, x) + "px";
     tip.style.top = (e.clientY + 16) + "px";
+  }
+  document.addEventListener("pointermove", show);
+  document.addEventListener("pointerdown", show); /* a tap does not move */
+  document.addEventListener("pointerleave", function (e) {
+    if (e.pointerType !== "touch") hide(); /* a finger that is lifted leaves, too */
   });
-  document.addEventListener("pointerleave", hide);
   window.addEventListener("scroll", hide, { passive: true });
 
   document.querySelectorAll("figure.plot").forEach(function (figure) {

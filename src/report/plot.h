@@ -1,4 +1,4 @@
-/* plot.h - pictures of numbers: bars, lines, stacked areas over time, histograms, timelines.
+/* plot.h - pictures of numbers: bars, dots, lines, stacked areas over time, histograms, timelines.
  *
  * A plot is plain data; it can be written as SVG inside an HTML figure (with legend and a table as
  * its text equivalent), and as CSV.  Colours are CSS classes s0 .. s7, so a page can be light or
@@ -11,6 +11,8 @@
 enum mr_plot_kind {
     MR_PLOT_BARS,     /* point i of a series stands at category i, series side by side */
     MR_PLOT_STACK,    /* the same, series on top of each other */
+    MR_PLOT_ROWS,     /* as STACK, lying: a row a category, values to the right */
+    MR_PLOT_DOTS,     /* a row a category, a dot a series: for many categories, and for log_y */
     MR_PLOT_LINES,    /* points joined; with error marks where lo and hi are given */
     MR_PLOT_AREAS,    /* y over x, series on top of each other; all have the same x */
     MR_PLOT_TIMELINE, /* spans from lo to hi on the row y */
@@ -35,8 +37,9 @@ struct mr_plot {
     enum mr_plot_kind kind;
     const char *id;    /* letters, digits, '-': unique among plots, and the CSV's name */
     const char *title; /* also the accessible name */
-    const char *x_label, *y_label; /* with units: "threads", "images/s" */
-    const char *summary;           /* what it shows, in a sentence, for those who do not see it */
+    const char *x_label,
+        *y_label;        /* with units: "threads", "images/s"; lying: y is of the values */
+    const char *summary; /* what it shows, in a sentence, for those who do not see it */
     int log_x, log_y;
     double y_reaches; /* the y axis goes at least as far; 0: as far as the data */
     int touching;     /* bars without gaps: a histogram */

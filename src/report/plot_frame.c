@@ -11,13 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-#define CHARACTER    7.0 /* width of a digit at the labels' size */
-#define LONGEST_NAME 30  /* characters of a category's or row's name that are shown */
-
-static int has_names(const struct mr_plot *p)
-{
-    return p->kind == MR_PLOT_BARS || p->kind == MR_PLOT_STACK;
-}
+#define CHARACTER    7.8 /* width of a character at the labels' size on a phone */
+#define LONGEST_NAME 34  /* characters of a category's name that are shown, */
+#define LONGEST_ROW  56  /* and of a row's */
+#define ROW_HEIGHT   58  /* of a bar that lies, */
+#define DOTS_HEIGHT  22  /* and of a row of dots */
+#define FEW          5 /* categories, or places on the x axis, that a narrow picture has room for */
 
 struct range {
     double lo, hi;
@@ -43,7 +42,7 @@ static double height_at(const struct mr_plot *p, unsigned i)
 
 static void find_ranges(const struct mr_plot *p, struct range *x, struct range *y)
 {
-    int stacked = p->kind == MR_PLOT_STACK || p->kind == MR_PLOT_AREAS;
+    int stacked = p->kind == MR_PLOT_STACK || p->kind == MR_PLOT_ROWS || p->kind == MR_PLOT_AREAS;
     *x = *y = (struct range){INFINITY, -INFINITY};
     for (unsigned s = 0; s < p->n_series; s++)
         for (unsigned i = 0; i < p->series[s].n; i++) {
@@ -100,13 +99,24 @@ static double label_width(const struct mr_frame *f)
     return CHARACTER * (double)longest;
 }
 
+/* Characters, not bytes. */
+static size_t n_characters(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
 /* Characters of the longest name, as far as it is shown. */
-static size_t longest_name(const struct mr_plot *p)
+static size_t longest_name(const struct mr_plot *p, size_t most)
 {
     size_t longest = 4;
-    for (unsigned i = 0; i < p->n_names; i++)
-        longest = strlen(p->names[i]) > longest ? strlen(p->names[i]) : longest;
-    return longest > LONGEST_NAME ? LONGEST_NAME : longest;
+    for (unsigned i = 0; i < p->n_names; i++) {
+        size_t n = n_characters(p->names[i]);
+        longest = n > longest ? n : longest;
+    }
+    return longest > most ? most : longest;
 }
 
 static void draw_y_axis(struct mr_frame *f)
@@ -131,14 +141,17 @@ static void draw_y_axis(struct mr_frame *f)
 /* The first characters of a name that is too long, whole ones. */
 static void short_name(struct mr_markup *out, const char *name, size_t most)
 {
-    char cut[64];
-    size_t n = most < sizeof cut - 4 ? most : sizeof cut - 4;
-    if (strlen(name) <= most) {
+    char cut[4 * LONGEST_ROW + 4];
+    size_t n = 0;
+    if (n_characters(name) <= most) {
         mr_markup_text(out, name);
         return;
     }
-    while (n && ((unsigned char)name[n] & 0xc0) == 0x80)
-        n--;
+    for (size_t i = 0; n < sizeof cut - 4 && name[n]; n++) {
+        i += ((unsigned char)name[n] & 0xc0) != 0x80;
+        if (i == most)
+            break;
+    }
     memcpy(cut, name, n);
     memcpy(cut + n, "…", sizeof "…");
     mr_markup_text(out, cut);
@@ -177,20 +190,23 @@ static void draw_names(struct mr_frame *f)
 static void turn_names(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;
-    size_t longest = longest_name(p);
-    if (!has_names(p) || p->touching || CHARACTER * ((double)longest + 1) <= slot_of(f))
+    size_t longest = longest_name(p, LONGEST_NAME);
+    if (!mr_plot_has_names(p) || p->touching || CHARACTER * ((double)longest + 1) <= slot_of(f))
         return;
     f->slant = slot_of(f) < 22 ? -90 : -40;
     double turn = -f->slant * acos(-1) / 180;
-    double first = CHARACTER * fmin((double)strlen(p->names[0]), LONGEST_NAME) * cos(turn);
     f->height += CHARACTER * (double)longest * sin(turn);
-    f->left = fmax(f->left, 24 + first - slot_of(f) / 2);
+    for (unsigned i = 0; i < p->n_names; i++) { /* the first ones reach beyond the axis */
+        double n = fmin((double)n_characters(p->names[i]), LONGEST_NAME);
+        f->left = fmax(f->left, 24 + CHARACTER * n * cos(turn) - slot_of(f) * (i + 0.5));
+    }
 }
 
 static void draw_x_axis(struct mr_frame *f)
 {
     char buf[32];
-    if (has_names(f->p)) {
+    int lying = mr_plot_is_lying(f->p);
+    if (mr_plot_has_names(f->p) && !lying) {
         draw_names(f);
     } else {
         mr_markup_add(f->out, "<g class=\"xticks\">");
@@ -206,8 +222,18 @@ static void draw_x_axis(struct mr_frame *f)
                   f->right);
     mr_markup_add(f->out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
                   (f->left + f->right) / 2, f->height - 6);
-    mr_markup_text(f->out, f->p->x_label);
+    mr_markup_text(f->out, lying ? f->p->y_label : f->p->x_label);
     mr_markup_add(f->out, "</text>");
+}
+
+/* Where the values of rows are. */
+static void draw_upright_grid(struct mr_frame *f)
+{
+    for (unsigned i = 0; i < f->x.n_ticks; i++) {
+        double at = mr_scale_at(&f->x, f->x.tick[i]);
+        mr_markup_add(f->out, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", at, f->top,
+                      f->bottom);
+    }
 }
 
 static void draw_rows(struct mr_frame *f)
@@ -219,9 +245,43 @@ static void draw_rows(struct mr_frame *f)
                       f->top + height * (i + 1), f->right);
         mr_markup_add(f->out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
                       f->left - 8, f->top + height * (i + 0.5) + 4);
-        short_name(f->out, p->names[i], LONGEST_NAME);
+        short_name(f->out, p->names[i], LONGEST_ROW);
         mr_markup_add(f->out, "</text>");
     }
+}
+
+/* Are there so few marks that the picture need not be wide? */
+static int is_narrow(const struct mr_plot *p)
+{
+    double place[FEW] = {0};
+    unsigned n = 0;
+    if (p->kind == MR_PLOT_BARS || p->kind == MR_PLOT_STACK)
+        return p->n_names <= FEW;
+    if (p->kind != MR_PLOT_LINES || !p->log_x)
+        return p->kind == MR_PLOT_ROWS;
+    for (unsigned s = 0; s < p->n_series; s++)
+        for (unsigned i = 0; i < p->series[s].n; i++) {
+            unsigned k = 0;
+            while (k < n && place[k] != p->series[s].point[i].x)
+                k++;
+            if (k == FEW)
+                return 0;
+            if (k == n)
+                place[n++] = p->series[s].point[i].x;
+        }
+    return 1;
+}
+
+/* Rows below each other; the values are on the x axis. */
+static void lay_down(struct mr_frame *f, const struct range *y)
+{
+    const struct mr_plot *p = f->p;
+    double row = p->kind == MR_PLOT_ROWS ? ROW_HEIGHT : DOTS_HEIGHT;
+    f->left = CHARACTER * (double)longest_name(p, LONGEST_ROW) + 16;
+    f->bottom = f->top + row * (p->n_names ? p->n_names : 1);
+    f->height = f->bottom + 46;
+    f->right = f->width - 34;
+    mr_scale_init(&f->x, y->lo, y->hi, f->left, f->right, 5, p->log_y, 1);
 }
 
 void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out)
@@ -231,13 +291,18 @@ void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup
                            .out = out,
                            .top = 10,
                            .bottom = MR_PLOT_HEIGHT - 46,
-                           .right = MR_PLOT_WIDTH - 26, /* half a label */
+                           .width = is_narrow(p) ? MR_PLOT_NARROW : MR_PLOT_WIDTH,
                            .height = MR_PLOT_HEIGHT};
+    f->right = f->width - 26; /* half a label */
     find_ranges(p, &x, &y);
     if (p->y_reaches > 0)
         widen(&y, p->y_reaches);
+    if (mr_plot_is_lying(p)) {
+        lay_down(f, &y);
+        return;
+    }
     if (p->kind == MR_PLOT_TIMELINE)
-        f->left = CHARACTER * (double)longest_name(p) + 16;
+        f->left = CHARACTER * (double)longest_name(p, LONGEST_ROW) + 16;
     else {
         mr_scale_init(&f->y, y.lo, y.hi, f->bottom, f->top, 5, p->log_y, 1);
         f->left = label_width(f) + 34;
@@ -245,7 +310,7 @@ void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup
     }
     int from_zero = p->kind == MR_PLOT_TIMELINE || p->kind == MR_PLOT_AREAS;
     mr_scale_init(&f->x, x.lo, x.hi, f->left, f->right, 8, p->log_x, from_zero);
-    if (!has_names(p) && !p->log_x) { /* data, not ticks, fill the width */
+    if (!mr_plot_has_names(p) && !p->log_x) { /* data, not ticks, fill the width */
         f->x.lo = from_zero ? fmin(x.lo, 0) : x.lo;
         f->x.hi = x.hi > f->x.lo ? x.hi : f->x.lo + 1;
         unsigned n = 0;
@@ -265,7 +330,9 @@ const char *mr_plot_row(const struct mr_plot *p, const struct mr_point *q)
 
 void mr_frame_axes(struct mr_frame *f)
 {
-    if (f->p->kind == MR_PLOT_TIMELINE)
+    if (mr_plot_is_lying(f->p))
+        draw_upright_grid(f);
+    if (f->p->kind == MR_PLOT_TIMELINE || mr_plot_is_lying(f->p))
         draw_rows(f);
     else
         draw_y_axis(f);
@@ -280,15 +347,17 @@ void mr_frame_tip(struct mr_frame *f, const struct mr_series *s, unsigned i)
     mr_markup_add(f->out, " data-tip=\"");
     mr_markup_text(f->out, s->name);
     if (p->kind == MR_PLOT_TIMELINE) {
-        mr_markup_add(f->out, ": %s to %s", mr_number_text(q->lo, a, sizeof a),
+        mr_markup_add(f->out, ": %s to %s ", mr_number_text(q->lo, a, sizeof a),
                       mr_number_text(q->hi, b, sizeof b));
+        mr_markup_text(f->out, p->x_label);
     } else {
         mr_markup_add(f->out, ", ");
-        if (has_names(p))
+        if (mr_plot_has_names(p))
             mr_markup_text(f->out, i < p->n_names ? p->names[i] : "");
         else
             mr_markup_add(f->out, "%s", mr_number_text(q->x, a, sizeof a));
-        mr_markup_add(f->out, ": %s", mr_number_text(q->y, a, sizeof a));
+        mr_markup_add(f->out, ": %s ", mr_number_text(q->y, a, sizeof a));
+        mr_markup_text(f->out, p->y_label);
         if (q->hi > q->lo)
             mr_markup_add(f->out, " (%s to %s)", mr_number_text(q->lo, a, sizeof a),
                           mr_number_text(q->hi, b, sizeof b));

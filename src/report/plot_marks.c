@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#define MOMENTS 2000 /* of an area that tell their values */
+
 static void begin_series(struct mr_frame *f, unsigned s, const char *more)
 {
     mr_markup_add(f->out, "<g class=\"series s%u%s\" data-s=\"%u\">",
@@ -65,6 +67,60 @@ void mr_draw_bars(struct mr_frame *f)
     }
 }
 
+/* Bars that lie, on top of each other from left to right. */
+void mr_draw_rows(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    double height = (f->bottom - f->top) / (p->n_names ? p->n_names : 1);
+    for (unsigned s = 0; s < p->n_series; s++) {
+        begin_series(f, s, " bars");
+        for (unsigned i = 0; i < p->series[s].n && i < p->n_names; i++) {
+            double y = p->series[s].point[i].y, base = base_of(p, s, i);
+            if (!isfinite(y))
+                continue;
+            double from = mr_scale_at(&f->x, base), to = mr_scale_at(&f->x, base + y);
+            mr_markup_add(f->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"",
+                          fmin(from, to), f->top + height * (i + 0.2), fabs(to - from),
+                          height * 0.6);
+            mr_frame_tip(f, &p->series[s], i);
+            mr_markup_add(f->out, "/>");
+        }
+        end_series(f);
+    }
+}
+
+/* A line from the least to the largest dot of each row, and the dots. */
+void mr_draw_dots(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    double height = (f->bottom - f->top) / (p->n_names ? p->n_names : 1);
+    for (unsigned i = 0; i < p->n_names; i++) {
+        double lo = INFINITY, hi = -INFINITY;
+        for (unsigned s = 0; s < p->n_series; s++)
+            if (i < p->series[s].n && isfinite(p->series[s].point[i].y)) {
+                lo = fmin(lo, p->series[s].point[i].y);
+                hi = fmax(hi, p->series[s].point[i].y);
+            }
+        if (hi > lo)
+            mr_markup_add(f->out, "<path class=\"join\" d=\"M%.1f %.1fH%.1f\"/>",
+                          mr_scale_at(&f->x, lo), f->top + height * (i + 0.5),
+                          mr_scale_at(&f->x, hi));
+    }
+    for (unsigned s = 0; s < p->n_series; s++) {
+        begin_series(f, s, " dots");
+        for (unsigned i = 0; i < p->series[s].n && i < p->n_names; i++) {
+            double y = p->series[s].point[i].y;
+            if (!isfinite(y))
+                continue;
+            mr_markup_add(f->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"", mr_scale_at(&f->x, y),
+                          f->top + height * (i + 0.5), s ? 4 : 6);
+            mr_frame_tip(f, &p->series[s], i);
+            mr_markup_add(f->out, "/>");
+        }
+        end_series(f);
+    }
+}
+
 static int is_drawn(const struct mr_point *q)
 {
     return isfinite(q->x) && isfinite(q->y);
@@ -112,6 +168,37 @@ static void begin_zoom(struct mr_frame *f)
                   f->left, f->top, w, h, f->left, f->top, w, h, f->x.lo, f->x.hi);
 }
 
+/* The values at one moment, for whoever points there; at most MOMENTS of them. */
+static void draw_moments(struct mr_frame *f)
+{
+    const struct mr_plot *p = f->p;
+    unsigned n = p->n_series ? p->series[0].n : 0, every = n / MOMENTS + 1;
+    char text[32];
+    for (unsigned i = 0; i < n; i += every) {
+        double x = p->series[0].point[i].x, before = i ? p->series[0].point[i - 1].x : f->x.lo;
+        unsigned last = i + every - 1 < n ? i + every - 1 : n - 1;
+        double from = mr_scale_at(&f->x, before),
+               to = mr_scale_at(&f->x, p->series[0].point[last].x);
+        if (!isfinite(x) || !(to > from))
+            continue;
+        mr_markup_add(f->out,
+                      "<rect class=\"hit\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
+                      "data-tip=\"%s ",
+                      from, f->top, to - from, f->bottom - f->top,
+                      mr_number_text(x, text, sizeof text));
+        mr_markup_text(f->out, p->x_label);
+        for (unsigned s = 0; s < p->n_series; s++) {
+            mr_markup_add(f->out, s ? ", " : ": ");
+            mr_markup_text(f->out, p->series[s].name);
+            mr_markup_add(f->out, " %s ",
+                          mr_number_text(i < p->series[s].n ? p->series[s].point[i].y : NAN, text,
+                                         sizeof text));
+            mr_markup_text(f->out, p->y_label);
+        }
+        mr_markup_add(f->out, "\"/>");
+    }
+}
+
 void mr_draw_areas(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;
@@ -126,14 +213,13 @@ void mr_draw_areas(struct mr_frame *f)
         for (unsigned i = q->n; i-- > 0;)
             mr_markup_add(f->out, "L%.1f %.1f", mr_scale_at(&f->x, q->point[i].x),
                           mr_scale_at(&f->y, base_of(p, s, i)));
-        mr_markup_add(f->out, "Z\" data-tip=\"");
-        mr_markup_text(f->out, q->name);
-        mr_markup_add(f->out, "\"/>");
+        mr_markup_add(f->out, "Z\"/>");
         end_series(f);
     }
     if (p->mark)
         mr_markup_add(f->out, "<path class=\"mark\" d=\"M%.1f %.1fV%.1f\"/>",
                       mr_scale_at(&f->x, p->mark_x), f->top, f->bottom);
+    draw_moments(f);
     mr_markup_add(f->out, "</svg>");
 }
 

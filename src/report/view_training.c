@@ -38,6 +38,24 @@ static void checkpoint_title(const struct mr_view *v, char *buf, size_t cap)
         snprintf(buf, cap, "%d training steps and one checkpoint, computed from the runs", EVERY);
 }
 
+/* "burst: optane → hdd (emulated)" */
+static const char *way_words(const struct mr_view *v, unsigned i, char *buf, size_t cap)
+{
+    const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
+               *drain = mr_view_text(v, i, "drain");
+    char fast[64];
+    mr_storage_words(to, mr_view_flag(v, i, "emulated") && !drain, fast, sizeof fast);
+    if (!to)
+        snprintf(buf, cap, "%s", mode ? mode : "");
+    else if (!drain)
+        snprintf(buf, cap, "%s: %s", mode ? mode : "", fast);
+    else
+        snprintf(buf, cap, "%s: %s → %s%s", mode ? mode : "", fast,
+                 strcmp(drain, "disk") ? drain : "this disk",
+                 mr_view_flag(v, i, "emulated") ? " (emulated)" : "");
+    return buf;
+}
+
 void mr_show_checkpoint(struct mr_view *v)
 {
     char title[128];
@@ -71,10 +89,8 @@ void mr_show_checkpoint(struct mr_view *v)
             mr_storage_words(to, emulated, fast, sizeof fast);
         if (drain)
             mr_storage_words(drain, emulated, slow, sizeof slow);
-        unsigned at = !to ? mr_chart_name(&c, "%s", mode ? mode : "")
-                      : !drain
-                          ? mr_chart_name(&c, "%s to %s", mode ? mode : "", fast)
-                          : mr_chart_name(&c, "%s to %s, then %s", mode ? mode : "", fast, slow);
+        char way[128];
+        unsigned at = mr_chart_name(&c, "%s", way_words(v, i, way, sizeof way));
         mr_chart_put(&c, steps, at, seconds, 0, 0);
         mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
         mr_markup_add(v->out, "<tr><td>");
@@ -175,19 +191,22 @@ void mr_show_phases(struct mr_view *v)
 
 static void show_split(struct mr_view *v)
 {
-    struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
+    const char *device = mr_view_text(v, 0, "device");
+    char title[128];
+    snprintf(title, sizeof title, "What a step consists of when nothing overlaps%s%s",
+             device ? ", with " : "", device ? device : "");
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_ROWS,
                                   .id = "verdict-split",
-                                  .title = "What a step consists of when nothing overlaps",
-                                  .x_label = "accelerator",
+                                  .title = title,
+                                  .x_label = "",
                                   .y_label = "seconds",
-                                  .summary = "One stacked bar: fetching, decoding, hand-over, "
-                                             "computing."}};
+                                  .summary = "One stacked bar: computing, decoding, fetching, "
+                                             "hand-over."}};
     static const char *const parts[][2] = {{"compute_s", "compute"},
                                            {"decode_s", "decode"},
                                            {"fetch_s", "fetch"},
                                            {"hand_over_s", "hand-over"}};
-    const char *device = mr_view_text(v, 0, "device");
-    unsigned at = mr_chart_name(&c, "%s", device ? device : "one step");
+    unsigned at = mr_chart_name(&c, "a step");
     for (unsigned k = 0; k < 4; k++) {
         double x = mr_view_number(v, 0, parts[k][0]);
         if (isfinite(x))
