@@ -326,12 +326,18 @@ static void numbers_read_as_people_write_them(void **state)
                 {-1234567, "-1,234,567"},
                 {0.0312, "0.031"},
                 {0.0012, "0.00120"},
+                {5e-5, "0.0000500"},
+                {5e-8, "5.00e-08"},
                 {1e15, "1.00e+15"},
                 {NAN, "-"},
                 {INFINITY, "-"}};
     char buf[32];
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
         assert_string_equal(mr_number_text(rows[i].v, buf, sizeof buf), rows[i].text);
+    assert_string_equal(mr_small_text(5e-5, 0.001, buf, sizeof buf), "<0.001");
+    assert_string_equal(mr_small_text(0, 0.001, buf, sizeof buf), "0");
+    assert_string_equal(mr_small_text(2.5, 0.001, buf, sizeof buf), "2.50");
+    assert_string_equal(mr_small_text(NAN, 0.001, buf, sizeof buf), "-");
     struct mr_scale s;
     mr_scale_init(&s, 0, 2e6, 0, 100, 4, 0, 0);
     assert_string_equal(mr_tick_text(&s, 2e6, buf, sizeof buf), "2M");

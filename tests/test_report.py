@@ -296,7 +296,8 @@ class OneStudy(ReportCase):
             if p["mode"] != "none":
                 p.update(checkpoints=5, stall_s=5 * p["stall_s"], seconds=150 + 5 * p["stall_s"])
         part = section(self.render(results), "checkpoint")
-        self.assertIn("<td>sync</td><td>hdd (emulated)</td><td>-</td><td>5.40</td>", part)
+        self.assertIn("<td>sync</td><td class=\"text\">hdd (emulated)</td>"
+                      "<td class=\"text\">-</td><td>5.40</td>", part)
         self.assertIn("stops training for 5.40 s, through a burst buffer for 1.41 s", part)
         self.assertIn("it stops training for 5.00 ms", part)
         study_fixture.write(self.dir / "b", study_fixture.study(["checkpoint"]))
@@ -333,6 +334,21 @@ class OneStudy(ReportCase):
             p["block_device"] = None
         self.assertIn("Activity of all disks (which one holds the data is not known): prefetch 1",
                       section(self.render(results), "activity"))
+
+    def test_numbers_and_words_read_as_people_write_them(self):
+        results = study_fixture.study()
+        for e in results["results"]:
+            for p in e["points"]:
+                if p.get("mode") == "lazy":
+                    p.update(stall_s=5e-5, share=1.7e-6)
+        text = self.render(results)
+        self.assertNotRegex(re.sub(r"<(style|script).*?</\\1>", "", text, flags=re.S), r">[0-9.]+e-?[0-9]+<")
+        self.assertIn("<td>&lt;0.001</td><td>&lt;0.001</td>", section(text, "checkpoint"))
+        self.assertIn("latency, median µs", section(text, "baseline"))
+        self.assertIn('<td class="text">random, ImageNet&#39;s sizes</td>', section(text, "baseline"))
+        self.assertNotIn("random-imagenet", section(text, "baseline"))
+        self.assertIn("file size up to, KiB", section(text, "files"))
+        self.assertIn(">128</text>", section(text, "files"))
 
     def test_no_verdict_is_not_a_good_one(self):
         css = (pathlib.Path(__file__).parent.parent / "src/report/page.css").read_text()
@@ -379,7 +395,7 @@ class OneStudy(ReportCase):
             self.assertIn("Images drawn in a run: 1,600.", self.method(text, name))
         self.assertIn("one checkpoint, computed from runs of 3 steps", section(text, "checkpoint"))
         self.assertIn("Steps of a run: 3.", self.method(text, "checkpoint"))
-        self.assertIn("<th>whole run s</th>", section(text, "checkpoint"))
+        self.assertIn("<th>whole run, s</th>", section(text, "checkpoint"))
         self.assertIn("<td>35.4</td></tr>", section(text, "checkpoint"))
 
     def test_share_of_the_baseline_is_told_for_each_storage(self):
@@ -388,7 +404,7 @@ class OneStudy(ReportCase):
             if p["storage"] == "lustre":
                 p["baseline_share"] = None
         part = section(self.render(results), "read")
-        rows = re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>",
+        rows = re.findall(r"<tr><td>([^<]*)</td><td[^>]*>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>",
                           part[part.index("of the baseline reached"):])
         self.assertEqual([r[0] for r in rows], ["this disk", "hdd (emulated)", "ssd (emulated)",
                                                 "optane (emulated)", "lustre (emulated)"])

@@ -142,6 +142,31 @@ class ReportPage(unittest.TestCase):
                 png = self.keep(f"{name}-{width}")
                 self.assertEqual(struct.unpack(">II", png[16:24]), (width, 900))
 
+    def test_the_bar_of_links_fits_on_a_laptop(self):
+        for name in self.pages:
+            self.open(name, 1280)
+            self.assertEqual(self.browser.evaluate(
+                "(n => n.scrollWidth - n.clientWidth)(document.querySelector('.bar nav'))"), 0, name)
+
+    def test_the_first_column_stays_when_a_table_is_scrolled_on_a_phone(self):
+        self.open("report", 390)
+        moved = self.browser.evaluate("""(() => {
+            const box = document.querySelector("#baseline .scroll:has(table)");
+            const before = box.querySelector("td").getBoundingClientRect().left;
+            box.scrollLeft = 80;
+            return [box.scrollLeft, box.querySelector("td").getBoundingClientRect().left - before];
+            })()""")
+        self.assertEqual(moved, [80, 0])
+
+    def test_printing_opens_what_is_folded_and_closes_it_again(self):
+        self.open()
+        n = self.browser.evaluate("document.querySelectorAll('details:not([open])').length")
+        self.assertGreater(n, 10)
+        for event, left in (("beforeprint", 0), ("afterprint", n)):
+            self.browser.evaluate(f"window.dispatchEvent(new Event('{event}'))")
+            self.assertEqual(self.browser.evaluate(
+                "document.querySelectorAll('details:not([open])').length"), left, event)
+
     def test_hovering_shows_the_value(self):
         self.open()
         for selector in (".bars rect", ".line circle", "#plot-activity-1 .hit:nth-of-type(150)",

@@ -24,30 +24,31 @@ enum better { MORE, LESS, NEITHER };
 
 static const struct measure {
     const char *experiment, *id; /* of the section and the CSV file: "compare-ID" */
-    const char *title, *field, *unit;
+    const char *title, *link;    /* link: a word for the bar of links; NULL: none */
+    const char *field, *unit;
     enum better better;
     double least;        /* a smaller difference is none */
     const char *keys[4]; /* what identifies a point */
 } measures[] = {
-    {"baseline", "baseline", "Raw limits: read", "read_mb_per_s", "MB/s",
+    {"baseline", "baseline", "Raw limits: read", "Limits", "read_mb_per_s", "MB/s",
      .keys = {"storage", "pattern"}},
-    {"baseline", "baseline-written", "Raw limits: written", "write_mb_per_s", "MB/s",
+    {"baseline", "baseline-written", "Raw limits: written", NULL, "write_mb_per_s", "MB/s",
      .keys = {"storage", "pattern"}},
-    {"read", "read", "Reading files", "images_per_s", "files/s",
+    {"read", "read", "Reading files", "Read", "images_per_s", "files/s",
      .keys = {"storage", "engine", "threads"}},
-    {"decode", "decode", "Decoding", "images_per_s", "images/s",
+    {"decode", "decode", "Decoding", "Decode", "images_per_s", "images/s",
      .keys = {"storage", "engine", "threads"}},
-    {"overlap", "overlap", "Training with input", "step_s", "s a step", LESS,
+    {"overlap", "overlap", "Training with input", "Overlap", "step_s", "s a step", LESS,
      .keys = {"storage", "prefetch", "threads", "synthetic"}},
-    {"batch", "batch", "Batch size", "s_per_image", "s an image", LESS,
+    {"batch", "batch", "Batch size", "Batch", "s_per_image", "s an image", LESS,
      .keys = {"device", "batch"}},
-    {"activity", "activity", "Activity: read", "read_mb_per_s", "MB/s on average", NEITHER,
-     .keys = {"variant", "storage"}},
-    {"activity", "activity-written", "Activity: written", "write_mb_per_s", "MB/s on average",
+    {"activity", "activity", "Activity: read", "Activity", "read_mb_per_s", "MB/s on average",
      NEITHER, .keys = {"variant", "storage"}},
-    {"checkpoint", "checkpoint", "Checkpoints", "stall_s", "s of stall a checkpoint", LESS,
-     .least = 0.01, .keys = {"mode", "storage", "drain"}},
-    {"phases", "phases", "Phases", "read_share_of_train", "reading / training", LESS,
+    {"activity", "activity-written", "Activity: written", NULL, "write_mb_per_s", "MB/s on average",
+     NEITHER, .keys = {"variant", "storage"}},
+    {"checkpoint", "checkpoint", "Checkpoints", "Checkpoints", "stall_s", "s of stall a checkpoint",
+     LESS, .least = 0.01, .keys = {"mode", "storage", "drain"}},
+    {"phases", "phases", "Phases", "Phases", "read_share_of_train", "reading / training", LESS,
      .keys = {"storage", "shuffle"}},
 };
 
@@ -498,13 +499,15 @@ int mr_report_compare(const struct mr_json *a, const char *name_a, const struct 
     enum { N = sizeof measures / sizeof *measures };
     struct pair p = {.root = {a, b}, .name = {name_a, name_b}, .o = o, .out = page};
     struct mr_page_link links[N + 3] = {{"verdict", "Verdict"}};
+    unsigned n = 1;
     if (!mr_json_is_array(mr_json_at(a, "results")) || !mr_json_is_array(mr_json_at(b, "results")))
         return mr_fail(err, -EBADMSG, "these are not the results of two studies");
     for (unsigned i = 0; i < N; i++)
-        links[i + 1] = (struct mr_page_link){measures[i].id, measures[i].title};
-    links[N + 1] = (struct mr_page_link){"files", "Files and requests"};
-    links[N + 2] = (struct mr_page_link){"machine", "Machines"};
-    mr_page_begin(page, "millrace: two studies", links, N + 3);
+        if (measures[i].link)
+            links[n++] = (struct mr_page_link){measures[i].id, measures[i].link};
+    links[n++] = (struct mr_page_link){"files", "Files"};
+    links[n++] = (struct mr_page_link){"machine", "Machines"};
+    mr_page_begin(page, "millrace: two studies", links, n);
     mr_markup_add(page, "<h1>");
     mr_markup_text(page, name_a);
     mr_markup_add(page, " and ");

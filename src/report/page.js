@@ -36,6 +36,19 @@
     if (area) zoomable(figure, area);
   });
 
+  /* On paper nothing can be opened. */
+  var opened = [];
+  window.addEventListener("beforeprint", function () {
+    document.querySelectorAll("details:not([open])").forEach(function (d) {
+      d.open = true;
+      opened.push(d);
+    });
+  });
+  window.addEventListener("afterprint", function () {
+    opened.forEach(function (d) { d.open = false; });
+    opened = [];
+  });
+
   function round(v) {
     var p = Math.pow(10, Math.floor(Math.log10(v)));
     var m = v / p;

@@ -14,7 +14,8 @@
 #define CHARACTER    7.8 /* width of a character at the labels' size on a phone */
 #define LONGEST_NAME 34  /* characters of a category's name that are shown, */
 #define LONGEST_ROW  56  /* and of a row's */
-#define ROW_HEIGHT   58  /* of a bar that lies, */
+#define ROW_HEIGHT   58  /* of one bar that lies, */
+#define ROWS_HEIGHT  34  /* of several, */
 #define DOTS_HEIGHT  22  /* and of a row of dots */
 #define FEW          5 /* categories, or places on the x axis, that a narrow picture has room for */
 
@@ -257,8 +258,10 @@ static int is_narrow(const struct mr_plot *p)
     unsigned n = 0;
     if (p->kind == MR_PLOT_BARS || p->kind == MR_PLOT_STACK)
         return p->n_names <= FEW;
-    if (p->kind != MR_PLOT_LINES || !p->log_x)
-        return p->kind == MR_PLOT_ROWS;
+    if (p->kind == MR_PLOT_ROWS)
+        return p->n_names < 2;
+    if (p->kind != MR_PLOT_LINES || !p->log_x || p->n_series > FEW)
+        return 0;
     for (unsigned s = 0; s < p->n_series; s++)
         for (unsigned i = 0; i < p->series[s].n; i++) {
             unsigned k = 0;
@@ -276,7 +279,7 @@ static int is_narrow(const struct mr_plot *p)
 static void lay_down(struct mr_frame *f, const struct range *y)
 {
     const struct mr_plot *p = f->p;
-    double row = p->kind == MR_PLOT_ROWS ? ROW_HEIGHT : DOTS_HEIGHT;
+    double row = p->kind == MR_PLOT_DOTS ? DOTS_HEIGHT : p->n_names < 2 ? ROW_HEIGHT : ROWS_HEIGHT;
     f->left = CHARACTER * (double)longest_name(p, LONGEST_ROW) + 16;
     f->bottom = f->top + row * (p->n_names ? p->n_names : 1);
     f->height = f->bottom + 46;

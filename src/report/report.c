@@ -226,7 +226,7 @@ int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
     if (code)
         return code;
     for (; n < mr_n_experiments && n < 15; n++)
-        links[n] = (struct mr_page_link){mr_experiments[n].name, mr_experiments[n].title};
+        links[n] = (struct mr_page_link){mr_experiments[n].name, mr_experiments[n].link};
     links[n++] = (struct mr_page_link){"machine", "Machine"};
     mr_page_begin(page, "millrace study", links, n);
     top(root, page);

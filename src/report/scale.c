@@ -82,7 +82,7 @@ const char *mr_number_text(double v, char *buf, size_t cap)
     double size = fabs(v);
     if (!isfinite(v))
         snprintf(buf, cap, "-");
-    else if (size && (size < 1e-4 || size >= 1e13))
+    else if (size && (size < 1e-6 || size >= 1e13))
         snprintf(buf, cap, "%.2e", v);
     else
         snprintf(buf, cap, "%.*f",
@@ -90,9 +90,18 @@ const char *mr_number_text(double v, char *buf, size_t cap)
                  : size >= 10                 ? 1
                  : size >= 1                  ? 2
                  : size >= 0.01               ? 3
-                                              : 5,
+                 : size >= 1e-4               ? 5
+                                              : 7,
                  v);
     group(buf, cap);
+    return buf;
+}
+
+const char *mr_small_text(double v, double least, char *buf, size_t cap)
+{
+    if (!(v > 0 && v < least))
+        return mr_number_text(v, buf, cap);
+    snprintf(buf, cap, "<%g", least);
     return buf;
 }
 

@@ -22,6 +22,8 @@ double mr_scale_at(const struct mr_scale *s, double value);
 
 /* "1,234", "0.031", "12.5": three digits that count, thousands apart. */
 const char *mr_number_text(double v, char *buf, size_t cap);
+/* The same, but "<0.001" for what is more than nothing and less than `least`. */
+const char *mr_small_text(double v, double least, char *buf, size_t cap);
 /* A tick's label, with as many digits as tell it from its neighbours. */
 const char *mr_tick_text(const struct mr_scale *s, double v, char *buf, size_t cap);
 

@@ -68,9 +68,10 @@ void mr_show_baseline(struct mr_view *v)
                                              "storage."}};
     char name[64], text[32];
     struct mr_series *reads = mr_chart_series(&c, "read"), *writes = mr_chart_series(&c, "write");
-    mr_markup_add(v->out, "<div class=\"scroll\"><table><thead><tr><th>storage</th><th>pattern</th>"
-                          "<th>read MB/s</th><th>write MB/s</th><th>operations/s</th><th>latency "
-                          "us p50</th><th>p99</th><th>runs</th></tr></thead><tbody>");
+    mr_markup_add(v->out, "<div class=\"scroll\"><table><thead><tr><th>storage</th><th "
+                          "class=\"text\">pattern</th><th>read MB/s</th><th>write MB/s</th>"
+                          "<th>operations/s</th><th>latency, median µs</th><th>latency, 99%% "
+                          "within µs</th><th>runs</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         static const char *const columns[] = {"read_mb_per_s", "write_mb_per_s", "iops",
                                               "latency_us.p50", "latency_us.p99"};
@@ -78,8 +79,8 @@ void mr_show_baseline(struct mr_view *v)
         mr_view_storage(v, i, name, sizeof name);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, name);
-        mr_markup_add(v->out, "</td><td>");
-        mr_markup_text(v->out, pattern);
+        mr_markup_add(v->out, "</td><td class=\"text\">");
+        mr_markup_text(v->out, pattern ? mr_pattern_words(pattern) : "-");
         for (unsigned k = 0; k < 5; k++)
             mr_markup_add(v->out, "</td><td>%s",
                           mr_number_text(mr_view_number(v, i, columns[k]), text, sizeof text));
@@ -219,9 +220,11 @@ static unsigned best_share(const struct mr_view *v, unsigned i)
 static void show_shares(struct mr_view *v)
 {
     char name[64], way[64], text[32];
-    mr_markup_add(v->out, "<h3>%% of the baseline reached</h3><div class=\"scroll\"><table><thead>"
-                          "<tr><th>storage</th><th>best way</th><th>MB/s</th><th>%% of its random "
-                          "baseline</th></tr></thead><tbody>");
+    mr_markup_add(
+        v->out,
+        "<h3>%% of the baseline reached</h3><div class=\"scroll\"><table><thead>"
+        "<tr><th>storage</th><th class=\"text\">best way</th><th>MB/s</th><th>%% of its random "
+        "baseline</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         unsigned best = best_share(v, i);
         double share = mr_view_number(v, best, "baseline_share");
@@ -230,7 +233,7 @@ static void show_shares(struct mr_view *v)
         engine_and_threads(v, i, way, sizeof way);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, mr_view_storage(v, i, name, sizeof name));
-        mr_markup_add(v->out, "</td><td>");
+        mr_markup_add(v->out, "</td><td class=\"text\">");
         mr_markup_text(v->out, isfinite(share) ? way : "-");
         mr_markup_add(v->out, "</td><td>%s</td><td>",
                       isfinite(share)
@@ -420,7 +423,7 @@ void mr_show_files(struct mr_view *v)
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
                                   .id = "files",
                                   .title = "Sizes of the files",
-                                  .x_label = "up to",
+                                  .x_label = "file size up to, KiB",
                                   .y_label = "files",
                                   .touching = 1,
                                   .summary = "Histogram of file sizes in powers of two."}};
@@ -432,8 +435,7 @@ void mr_show_files(struct mr_view *v)
         double to = mr_json_number(mr_json_at(bins, path));
         snprintf(path, sizeof path, "%u.n", i);
         double n = mr_json_number(mr_json_at(bins, path));
-        unsigned at = to >= 1 << 20 ? mr_chart_name(&c, "%.0fM", to / (1 << 20))
-                                    : mr_chart_name(&c, "%.0fK", to / 1024);
+        unsigned at = mr_chart_name(&c, "%s", mr_number_text(to / 1024, text, sizeof text));
         mr_chart_put(&c, s, at, n, 0, 0);
     }
     mr_view_plot(v, &c);
@@ -451,10 +453,11 @@ void mr_show_files(struct mr_view *v)
     const struct mr_json *requests = mr_view_at(v, 0, "requests");
     if (!requests || !mr_json_len(requests))
         return;
-    mr_markup_add(v->out,
-                  "<h3>Requests at the device while reading</h3><div class=\"scroll\"><table>"
-                  "<thead><tr><th>device</th><th>KB a request</th><th>wait ms</th><th>queue"
-                  "</th><th>service ms</th><th>busy %%</th></tr></thead><tbody>");
+    mr_markup_add(
+        v->out,
+        "<h3>Requests at the device while reading</h3><div class=\"scroll\"><table>"
+        "<thead><tr><th>device</th><th>KB a request</th><th>ms a request takes</th>"
+        "<th>requests under way</th><th>ms of service</th><th>busy %%</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_json_len(requests); i++) {
         static const char *const columns[] = {"read_kb", "wait_ms", "queue", "svc_ms", "util"};
         snprintf(path, sizeof path, "%u.device", i);

@@ -60,7 +60,7 @@ void mr_show_checkpoint(struct mr_view *v)
 {
     char title[128];
     checkpoint_title(v, title, sizeof title);
-    struct mr_chart c = {.plot = {.kind = MR_PLOT_STACK,
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_ROWS,
                                   .id = "checkpoint",
                                   .title = title,
                                   .x_label = "how checkpoints are taken",
@@ -70,10 +70,12 @@ void mr_show_checkpoint(struct mr_view *v)
     struct mr_series *steps = mr_chart_series(&c, "training"),
                      *stall = mr_chart_series(&c, "standing still for checkpoints");
     char text[32], fast[64] = "-", slow[64] = "-";
-    mr_markup_add(v->out,
-                  "<div class=\"scroll\"><table><thead><tr><th>mode</th><th>to</th><th>then "
-                  "to</th><th>stall of one, s</th><th>share %%</th><th>durable fast s</th><th>"
-                  "durable slow s</th><th>whole run s</th></tr></thead><tbody>");
+    mr_markup_add(
+        v->out,
+        "<div class=\"scroll\"><table><thead><tr><th>mode</th><th class=\"text\">to</th>"
+        "<th class=\"text\">then to</th><th>stall of one, s</th><th>share of the run, %%</th>"
+        "<th>durable on the fast tier, s</th><th>on the slow tier, s</th>"
+        "<th>whole run, s</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
                    *drain = mr_view_text(v, i, "drain");
@@ -95,12 +97,14 @@ void mr_show_checkpoint(struct mr_view *v)
         mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, mode);
-        mr_markup_add(v->out, "</td><td>");
+        mr_markup_add(v->out, "</td><td class=\"text\">");
         mr_markup_text(v->out, fast);
-        mr_markup_add(v->out, "</td><td>");
+        mr_markup_add(v->out, "</td><td class=\"text\">");
         mr_markup_text(v->out, slow);
-        for (unsigned k = 0; k < 5; k++)
-            mr_markup_add(v->out, "</td><td>%s", mr_number_text(columns[k], text, sizeof text));
+        for (unsigned k = 0; k < 5; k++) {
+            mr_markup_add(v->out, "</td><td>");
+            mr_markup_text(v->out, mr_small_text(columns[k], 0.001, text, sizeof text));
+        }
         mr_markup_add(v->out, "</td></tr>");
     }
     mr_markup_add(v->out, "</tbody></table></div>");
