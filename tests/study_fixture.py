@@ -158,7 +158,9 @@ def experiment(name, speed=1.0, **more):
 
 def study(names=tuple(EXPERIMENTS), speed=1.0):
     return {"command": "study", "version": "0.1.0", "mode": "quick",
-            "environment": {"cpu": "made up", "kernel": "none", "memory": {"bytes": int(8e9 * speed)}},
+            "environment": {"time": "2026-01-02T03:04:05Z", "host": "example", "cpu": "made up",
+                            "cpus": 2, "kernel": "none", "memory": {"bytes": int(8e9 * speed)},
+                            "storage": {"file_system": "ext4", "device": "vda"}},
             "data": {"path": "millrace-study/data", "images": 2048, "classes": 1000,
                      "generated": True},
             "results": [experiment(name, speed) for name in names]}

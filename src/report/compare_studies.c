@@ -8,6 +8,7 @@
 #include "report.h"
 
 #include "errtext.h"
+#include "machine_rows.h"
 #include "page.h"
 #include "scale.h"
 #include "view.h"
@@ -422,73 +423,15 @@ static void compare_files(struct pair *p)
     mr_markup_add(p->out, "</section>\n");
 }
 
-/* ---- the machines ---- */
-
-struct walk { /* over the members of one environment, beside the other's */
-    const struct pair *p;
-    const struct mr_json *other;
-    const char *prefix; /* "storage." */
-    int second;         /* of the second study: only what the first has not */
-};
-
-static void value(struct mr_markup *out, const struct mr_json *j)
-{
-    const char *text = mr_json_text(j);
-    char *formatted = text || !j ? NULL : mr_json_format(j);
-    mr_markup_text(out, text ? text : formatted ? formatted : "-");
-    free(formatted);
-}
-
-static int is_same(const struct mr_json *a, const struct mr_json *b)
-{
-    char *x = a ? mr_json_format(a) : NULL, *y = b ? mr_json_format(b) : NULL;
-    int same = x && y && !strcmp(x, y);
-    free(x);
-    free(y);
-    return same;
-}
-
-static int member(void *ctx, const char *key, const struct mr_json *mine)
-{
-    const struct walk *w = ctx;
-    struct mr_markup *out = w->p->out;
-    const struct mr_json *theirs = mr_json_member(w->other, key);
-    char name[128];
-    snprintf(name, sizeof name, "%s%s", w->prefix, key);
-    if (mr_json_is_object(mine) && (!theirs || mr_json_is_object(theirs))) {
-        struct walk below = *w;
-        size_t len = strlen(name);
-        snprintf(name + len, sizeof name - len, ".");
-        below.other = theirs;
-        below.prefix = name;
-        return mr_json_each(mine, member, &below);
-    }
-    if (w->second && theirs)
-        return 0;
-    mr_markup_add(out, "<tr><td>");
-    mr_markup_text(out, name);
-    for (int k = 0; k < 2; k++) {
-        mr_markup_add(out, "</td><td%s>", is_same(mine, theirs) ? "" : " class=\"differs\"");
-        value(out, k == w->second ? mine : theirs);
-    }
-    mr_markup_add(out, "</td></tr>");
-    return 0;
-}
-
 static void machines(struct pair *p)
 {
-    const struct mr_json *e[2];
-    mr_markup_add(p->out, "<section id=\"machine\"><h2>The machines</h2>");
-    mr_markup_add(p->out, "<div class=\"scroll\"><table><thead><tr><th>");
+    mr_markup_add(p->out,
+                  "<section id=\"machine\"><h2>The machines</h2><div class=\"scroll\"><table>"
+                  "<thead><tr><th>");
     names(p);
     mr_markup_add(p->out, "</th></tr></thead><tbody>");
-    for (int k = 0; k < 2; k++) {
-        e[0] = mr_json_at(p->root[k], "environment");
-        e[1] = mr_json_at(p->root[1 - k], "environment");
-        struct walk w = {.p = p, .other = e[1], .prefix = "", .second = k};
-        if (mr_json_is_object(e[0]))
-            mr_json_each(e[0], member, &w);
-    }
+    mr_machine_rows(p->out, mr_json_at(p->root[0], "environment"),
+                    mr_json_at(p->root[1], "environment"));
     mr_markup_add(p->out, "</tbody></table></div></section>\n");
 }
 

@@ -36,10 +36,11 @@
     if (area) zoomable(figure, area);
   });
 
-  /* On paper nothing can be opened. */
+  /* On paper nothing can be opened; tables of pages stay folded, their CSV has them. */
   var opened = [];
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details:not([open])").forEach(function (d) {
+      if (d.querySelectorAll("tr").length > 60) return;
       d.open = true;
       opened.push(d);
     });

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "errtext.h"
+#include "machine_rows.h"
 #include "page.h"
 #include "scale.h"
 #include "view_parts.h"
@@ -100,6 +101,30 @@ static const char *headline(const struct mr_json *root)
     return text ? text : "No verdict: the experiments it rests on are missing.";
 }
 
+/* "host vm, Intel ..., 2 processors, ext4 on vda, 2026-11-16T06:56:20Z" */
+static void tell_machine(const struct mr_json *root, struct mr_markup *out)
+{
+    static const char *const before[] = {"host ", "", "", "", "on ", ""};
+    static const char *const path[] = {"host",           "cpu", "cpus", "storage.file_system",
+                                       "storage.device", "time"};
+    const struct mr_json *e = mr_json_at(root, "environment");
+    char number[32];
+    int n = 0;
+    for (unsigned i = 0; i < sizeof path / sizeof *path; i++) {
+        const struct mr_json *j = mr_json_at(e, path[i]);
+        const char *text = mr_json_text(j);
+        double x = j && !text ? mr_json_number(j) : NAN;
+        if (!text && !(x > 0))
+            continue;
+        mr_markup_add(out, n++ ? i == 4 ? " %s" : ", %s" : "<p class=\"meta\">%s", before[i]);
+        mr_markup_text(out, text ? text : mr_number_text(x, number, sizeof number));
+        if (!text)
+            mr_markup_add(out, " processor%s", x == 1 ? "" : "s");
+    }
+    if (n)
+        mr_markup_add(out, "</p>");
+}
+
 static void top(const struct mr_json *root, struct mr_markup *out)
 {
     struct mr_view v = {.e = mr_view_find(root, "verdict")};
@@ -114,14 +139,18 @@ static void top(const struct mr_json *root, struct mr_markup *out)
     mr_markup_add(out, "\" id=\"top\">");
     paragraph(out, "lead", headline(root));
     mr_markup_add(out, "<p class=\"meta\">");
-    mr_markup_text(out, mode ? mode : "");
+    mr_markup_add(out, "%s", !mode ? "A" : strcmp(mode, "full") ? "Quick" : "Full");
     mr_markup_add(out, " study of %s images in ", mr_number_text(images, text, sizeof text));
     mr_markup_text(out, data ? data : "generated data");
+    if (mr_json_is_true(mr_json_at(root, "data.generated")))
+        mr_markup_add(out, " (generated)");
     double wanted = mr_json_number(mr_json_at(root, "data.wanted"));
     if (wanted > images && images > 0)
         mr_markup_add(out, "; %s were to be made, and the disk has no room for more",
                       mr_number_text(wanted, text, sizeof text));
-    mr_markup_add(out, "</p></section><div class=\"tiles\">");
+    mr_markup_add(out, "</p>");
+    tell_machine(root, out);
+    mr_markup_add(out, "</section><div class=\"tiles\">");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "seq"), "MB/s", "sequential read");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "random-imagenet"), "MB/s",
          "random read, ImageNet's sizes");
@@ -207,14 +236,17 @@ static void section(const struct mr_experiment *x, const struct mr_json *e,
         *code = v.code;
 }
 
-/* The environment's record, whatever it holds. */
 static void machine(const struct mr_json *root, struct mr_markup *out)
 {
-    char *text = mr_json_format(mr_json_at(root, "environment"));
-    mr_markup_add(out, "<section id=\"machine\"><h2>The machine</h2><pre>");
-    mr_markup_text(out, text ? text : "not recorded");
-    mr_markup_add(out, "</pre></section>\n");
-    free(text);
+    const struct mr_json *e = mr_json_at(root, "environment");
+    mr_markup_add(out, "<section id=\"machine\"><h2>The machine</h2>");
+    if (mr_json_is_object(e)) {
+        mr_markup_add(out, "<div class=\"scroll\"><table><tbody>");
+        mr_machine_rows(out, e, NULL);
+        mr_markup_add(out, "</tbody></table></div></section>\n");
+    } else {
+        mr_markup_add(out, "<p>Not recorded.</p></section>\n");
+    }
 }
 
 int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
