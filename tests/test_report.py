@@ -100,7 +100,8 @@ class ReportCase(TempDirCase):
 
     def check_turned_names(self, root):
         """Names that stand aslant are further apart than a line is high."""
-        turned = [re.match(r"translate\(([0-9.]+) [0-9.]+\) rotate\(-([0-9]+)\)", e.get("transform"))
+        place = r"translate\(([0-9.]+) [0-9.]+\) rotate\(-([0-9]+)\)"
+        turned = [re.match(place, e.get("transform"))
                   for e in root.iter("text") if e.get("class") == "tick" and e.get("transform")]
         places = [float(m[1]) * math.sin(math.radians(int(m[2]))) for m in turned]
         for a, b in zip(places, places[1:]):
@@ -307,7 +308,8 @@ class OneStudy(ReportCase):
         self.assertIn("it stops training for 5.00 ms", part)
         study_fixture.write(self.dir / "b", study_fixture.study(["checkpoint"]))
         self.assert_status(run("report", self.dir / "s", self.dir / "b"), 0)
-        self.assertIn("sync, hdd (emulated)</td><td class=\"\">+0.0%</td><td>5.40</td><td>5.40</td>",
+        self.assertIn("sync, hdd (emulated)</td><td class=\"\">+0.0%</td><td>5.40</td>"
+                      "<td>5.40</td>",
                       section((self.dir / "b/compare.html").read_text(), "checkpoint"))
 
     def test_what_checkpoints_cost_says_on_which_storage(self):
@@ -328,8 +330,8 @@ class OneStudy(ReportCase):
         results = study_fixture.study(["activity"])
         part = section(self.render(results), "activity")
         self.assertIn("<figcaption>Activity of vda: prefetch 1</figcaption>", part)
-        self.assertIn("With prefetch 1 the device read in 100% of the samples, at most 30 MB/s", part)
-        self.assertIn("With prefetch 0 the device read in 20% of the samples, at most 60 MB/s", part)
+        self.assertIn("prefetch 1 the device read in 100% of the samples, at most 30 MB/s", part)
+        self.assertIn("prefetch 0 the device read in 20% of the samples, at most 60 MB/s", part)
         self.assertIn("read back", part)
         ticks = [[e.text for e in xml.etree.ElementTree.fromstring(f).iter("text")
                   if e.get("text-anchor") == "end"] for f in figures(part)]
@@ -347,10 +349,10 @@ class OneStudy(ReportCase):
                 if p.get("mode") == "lazy":
                     p.update(stall_s=5e-5, share=1.7e-6)
         text = self.render(results)
-        self.assertNotRegex(re.sub(r"<(style|script).*?</\\1>", "", text, flags=re.S), r">[0-9.]+e-?[0-9]+<")
+        self.assertNotRegex(text, r">[0-9.]+e-?[0-9]+<")
         self.assertIn("<td>&lt;0.001</td><td>&lt;0.001</td>", section(text, "checkpoint"))
         self.assertIn("latency, median µs", section(text, "baseline"))
-        self.assertIn('<td class="text">random, ImageNet&#39;s sizes</td>', section(text, "baseline"))
+        self.assertIn('"text">random, ImageNet&#39;s sizes</td>', section(text, "baseline"))
         self.assertNotIn("random-imagenet", section(text, "baseline"))
         self.assertIn("file size up to, KiB", section(text, "files"))
         self.assertIn(">128</text>", section(text, "files"))
@@ -368,7 +370,8 @@ class OneStudy(ReportCase):
         text = self.render(study_fixture.study())
         self.assertNotIn("See the figures above", text)
         self.assertIn("(4 of 4) come within 0.0%", self.here(text, "baseline"))
-        self.assertIn("2,500 / 1,750 MB/s (read / write) in order, 2,600", self.here(text, "baseline"))
+        self.assertIn("2,500 / 1,750 MB/s (read / write) in order, 2,600",
+                      self.here(text, "baseline"))
         self.assertIn("lustre (emulated) 7.52", self.here(text, "read"))
         self.assertIn("reaches", self.here(text, "decode"))
         self.assertIn("more than 0.3% longer", self.here(text, "overlap"))
@@ -377,7 +380,8 @@ class OneStudy(ReportCase):
         self.assertIn("2.20 times as long", self.here(text, "phases"))
         self.assertIn("requests of 113 KB, 31 under way on average, and was busy 98%",
                       self.here(text, "files"))
-        self.assertRegex(self.here(text, "files"), "[0-9]+% of the files have more than 32 and at most 128 KiB")
+        self.assertRegex(self.here(text, "files"),
+                         "[0-9]+% of the files have more than 32 and at most 128 KiB")
 
     def test_input_that_costs_nothing_is_not_called_negative(self):
         results = study_fixture.study(["overlap"])
@@ -409,7 +413,8 @@ class OneStudy(ReportCase):
             if p["storage"] == "lustre":
                 p["baseline_share"] = None
         part = section(self.render(results), "read")
-        rows = re.findall(r"<tr><td>([^<]*)</td><td[^>]*>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>",
+        rows = re.findall(r"<tr><td>([^<]*)</td><td[^>]*>([^<]*)</td><td>([^<]*)</td>"
+                          r"<td>([^<]*)</td></tr>",
                           part[part.index("of the baseline reached"):])
         self.assertEqual([r[0] for r in rows], ["this disk", "hdd (emulated)", "ssd (emulated)",
                                                 "optane (emulated)", "lustre (emulated)"])
@@ -441,8 +446,8 @@ class TwoStudies(ReportCase):
         self.check_page(text)
         for figure in figures(text):
             self.check_figure(figure)
-        self.assertIn('this disk, threads engine, 8 threads</td><td class="better">+50.0% ▲ better</td>',
-                      section(text, "read"))
+        self.assertIn("this disk, threads engine, 8 threads</td>"
+                      '<td class="better">+50.0% ▲ better</td>', section(text, "read"))
         self.assertIn('class="better">-33.3% ▼ better<', section(text, "batch"))
         self.assertIn("<td>5.0%, 5.0%</td>", section(text, "read"))
         self.assertNotRegex(section(text, "overlap"), "better|worse")
