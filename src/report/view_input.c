@@ -418,6 +418,42 @@ static void tell_common_sizes(struct mr_view *v, const struct mr_json *bins)
                         100 * most / all, to / 4096, to / 1024);
 }
 
+static void show_requests(struct mr_view *v)
+{
+    char path[64], text[32], more[32];
+    const struct mr_json *requests = mr_view_at(v, 0, "requests");
+    if (!requests || !mr_json_len(requests))
+        return;
+    mr_markup_add(
+        v->out,
+        "<h3>Requests at the device while reading</h3><div class=\"scroll\"><table>"
+        "<thead><tr><th>device</th><th>KB a request</th><th>ms a request takes</th>"
+        "<th>requests under way</th><th>ms of service</th><th>busy %%</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_json_len(requests); i++) {
+        static const char *const columns[] = {"read_kb", "wait_ms", "queue", "svc_ms", "util"};
+        snprintf(path, sizeof path, "%u.device", i);
+        mr_markup_add(v->out, "<tr><td>");
+        mr_markup_text(v->out, mr_json_text(mr_json_at(requests, path)));
+        for (unsigned k = 0; k < 5; k++) {
+            snprintf(path, sizeof path, "%u.%s", i, columns[k]);
+            mr_markup_add(
+                v->out, "</td><td>%s",
+                mr_number_text(mr_json_number(mr_json_at(requests, path)), text, sizeof text));
+        }
+        mr_markup_add(v->out, "</td></tr>");
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
+    double kb = mr_view_number(v, 0, "requests.0.read_kb"),
+           queue = mr_view_number(v, 0, "requests.0.queue"),
+           busy = mr_view_number(v, 0, "requests.0.util");
+    if (isfinite(kb + queue + busy))
+        mr_view_finding(v,
+                        "While they were read the device had requests of %s KB, %s under way on "
+                        "average, and was busy %s%% of the time.",
+                        mr_number_text(kb, text, sizeof text),
+                        mr_number_text(queue, more, sizeof more), mr_number_text(busy, path, 32));
+}
+
 void mr_show_files(struct mr_view *v)
 {
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
@@ -450,35 +486,5 @@ void mr_show_files(struct mr_view *v)
     if (drawn < samples)
         mr_view_finding(v, "The device was watched while %s of them were read.",
                         mr_number_text(drawn, text, sizeof text));
-    const struct mr_json *requests = mr_view_at(v, 0, "requests");
-    if (!requests || !mr_json_len(requests))
-        return;
-    mr_markup_add(
-        v->out,
-        "<h3>Requests at the device while reading</h3><div class=\"scroll\"><table>"
-        "<thead><tr><th>device</th><th>KB a request</th><th>ms a request takes</th>"
-        "<th>requests under way</th><th>ms of service</th><th>busy %%</th></tr></thead><tbody>");
-    for (unsigned i = 0; i < mr_json_len(requests); i++) {
-        static const char *const columns[] = {"read_kb", "wait_ms", "queue", "svc_ms", "util"};
-        snprintf(path, sizeof path, "%u.device", i);
-        mr_markup_add(v->out, "<tr><td>");
-        mr_markup_text(v->out, mr_json_text(mr_json_at(requests, path)));
-        for (unsigned k = 0; k < 5; k++) {
-            snprintf(path, sizeof path, "%u.%s", i, columns[k]);
-            mr_markup_add(
-                v->out, "</td><td>%s",
-                mr_number_text(mr_json_number(mr_json_at(requests, path)), text, sizeof text));
-        }
-        mr_markup_add(v->out, "</td></tr>");
-    }
-    mr_markup_add(v->out, "</tbody></table></div>");
-    double kb = mr_view_number(v, 0, "requests.0.read_kb"),
-           queue = mr_view_number(v, 0, "requests.0.queue"),
-           busy = mr_view_number(v, 0, "requests.0.util");
-    if (isfinite(kb + queue + busy))
-        mr_view_finding(v,
-                        "While they were read the device had requests of %s KB, %s under way on "
-                        "average, and was busy %s%% of the time.",
-                        mr_number_text(kb, text, sizeof text),
-                        mr_number_text(queue, all, sizeof all), mr_number_text(busy, path, 32));
+    show_requests(v);
 }

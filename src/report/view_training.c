@@ -56,6 +56,28 @@ static const char *way_words(const struct mr_view *v, unsigned i, char *buf, siz
     return buf;
 }
 
+static void checkpoint_row(struct mr_view *v, unsigned i)
+{
+    const char *to = mr_view_text(v, i, "storage"), *drain = mr_view_text(v, i, "drain");
+    const double columns[] = {mr_view_stall(v, i), 100 * mr_view_number(v, i, "share"),
+                              mr_view_number(v, i, "durable_fast_s"),
+                              mr_view_number(v, i, "durable_slow_s"),
+                              mr_view_number(v, i, "seconds")};
+    int emulated = mr_view_flag(v, i, "emulated");
+    char text[64];
+    mr_markup_add(v->out, "<tr><td>");
+    mr_markup_text(v->out, mr_view_text(v, i, "mode"));
+    mr_markup_add(v->out, "</td><td class=\"text\">");
+    mr_markup_text(v->out, to ? mr_storage_words(to, emulated, text, sizeof text) : "-");
+    mr_markup_add(v->out, "</td><td class=\"text\">");
+    mr_markup_text(v->out, drain ? mr_storage_words(drain, emulated, text, sizeof text) : "-");
+    for (unsigned k = 0; k < sizeof columns / sizeof *columns; k++) {
+        mr_markup_add(v->out, "</td><td>");
+        mr_markup_text(v->out, mr_small_text(columns[k], 0.001, text, sizeof text));
+    }
+    mr_markup_add(v->out, "</td></tr>");
+}
+
 void mr_show_checkpoint(struct mr_view *v)
 {
     char title[128];
@@ -69,7 +91,6 @@ void mr_show_checkpoint(struct mr_view *v)
                                              "training stood still for checkpoints."}};
     struct mr_series *steps = mr_chart_series(&c, "training"),
                      *stall = mr_chart_series(&c, "standing still for checkpoints");
-    char text[32], fast[64] = "-", slow[64] = "-";
     mr_markup_add(
         v->out,
         "<div class=\"scroll\"><table><thead><tr><th>mode</th><th class=\"text\">to</th>"
@@ -77,35 +98,13 @@ void mr_show_checkpoint(struct mr_view *v)
         "<th>durable on the fast tier, s</th><th>on the slow tier, s</th>"
         "<th>whole run, s</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const char *mode = mr_view_text(v, i, "mode"), *to = mr_view_text(v, i, "storage"),
-                   *drain = mr_view_text(v, i, "drain");
-        double still = mr_view_stall(v, i), share = mr_view_number(v, i, "share");
-        double seconds = EVERY * mr_view_number(v, i, "step_s"); /* whatever the run's length was */
-        const double columns[] = {still, 100 * share, mr_view_number(v, i, "durable_fast_s"),
-                                  mr_view_number(v, i, "durable_slow_s"),
-                                  mr_view_number(v, i, "seconds")};
-        int emulated = mr_view_flag(v, i, "emulated");
-        snprintf(fast, sizeof fast, "-");
-        snprintf(slow, sizeof slow, "-");
-        if (to)
-            mr_storage_words(to, emulated, fast, sizeof fast);
-        if (drain)
-            mr_storage_words(drain, emulated, slow, sizeof slow);
+        double seconds = EVERY * mr_view_number(v, i, "step_s"), /* whatever the run's length was */
+            share = mr_view_number(v, i, "share");
         char way[128];
         unsigned at = mr_chart_name(&c, "%s", way_words(v, i, way, sizeof way));
         mr_chart_put(&c, steps, at, seconds, 0, 0);
         mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
-        mr_markup_add(v->out, "<tr><td>");
-        mr_markup_text(v->out, mode);
-        mr_markup_add(v->out, "</td><td class=\"text\">");
-        mr_markup_text(v->out, fast);
-        mr_markup_add(v->out, "</td><td class=\"text\">");
-        mr_markup_text(v->out, slow);
-        for (unsigned k = 0; k < 5; k++) {
-            mr_markup_add(v->out, "</td><td>");
-            mr_markup_text(v->out, mr_small_text(columns[k], 0.001, text, sizeof text));
-        }
-        mr_markup_add(v->out, "</td></tr>");
+        checkpoint_row(v, i);
     }
     mr_markup_add(v->out, "</tbody></table></div>");
     mr_view_plot(v, &c);

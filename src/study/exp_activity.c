@@ -12,6 +12,7 @@
 #include "studied_disk.h"
 
 #include <limits.h>
+#include <math.h>
 
 #define INTERVAL_NS 100000000
 #define STEP_S      1.5
@@ -50,6 +51,20 @@ static int n_steps(const struct mr_lab *lab)
     return lab->o->full ? 40 : 5;
 }
 
+/* Takes the series' arrays. */
+static struct mr_json *point(struct mr_lab *lab, const struct series *series, double begin_s,
+                             double end_s)
+{
+    struct mr_json *p = mr_lab_storage_json(&lab->storage[0]);
+    mr_json_set(p, "block_device", mr_studied_disk_json(&series->disk));
+    mr_json_set(p, "time_s", series->time);
+    mr_json_set(p, "read_mb_per_s", series->read);
+    mr_json_set(p, "write_mb_per_s", series->write);
+    mr_json_set(p, "begin_s", mr_json_real(begin_s));
+    mr_json_set(p, "end_of_run_s", mr_json_real(end_s));
+    return p;
+}
+
 static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int checkpoints)
 {
     struct mr_train_opts t;
@@ -62,7 +77,10 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         .time = mr_json_array(), .read = mr_json_array(), .write = mr_json_array()};
     struct mr_sampler_opts so = {
         .interval_ns = INTERVAL_NS, .on_sample = on_sample, .ctx = &series};
-    mr_studied_disk_find(&series.disk, lab->o->scratch);
+    /* what is read lies with the data, what is written in scratch */
+    char sample[PATH_MAX];
+    mr_studied_disk_find(&series.disk,
+                         checkpoints ? lab->o->scratch : mr_lab_sample(lab, sample, sizeof sample));
     series.start_ns = mr_clock_ns();
     mr_lab_say(lab, "%s", name);
     mr_lab_training(lab, STEP_S, &lab->storage[0], &t);
@@ -85,19 +103,11 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         double begin = (double)(mr_clock_ns() - series.start_ns) / 1e9;
         r = mr_train_run(&t, &result, lab->err);
         mr_sampler_close(sampler);
-        struct mr_json *p = mr_lab_storage_json(&lab->storage[0]);
+        double end = (double)(mr_clock_ns() - series.start_ns) / 1e9 - result.drain_s;
+        struct mr_json *p = point(lab, &series, begin, checkpoints ? end : NAN);
         kept = 1;
         mr_json_set(p, "variant", mr_json_string(name));
         mr_json_set(p, "device", mr_json_string(t.device.name));
-        mr_json_set(p, "block_device", mr_studied_disk_json(&series.disk));
-        mr_json_set(p, "time_s", series.time);
-        mr_json_set(p, "read_mb_per_s", series.read);
-        mr_json_set(p, "write_mb_per_s", series.write);
-        mr_json_set(p, "end_of_run_s",
-                    checkpoints ? mr_json_real((double)(mr_clock_ns() - series.start_ns) / 1e9 -
-                                               result.drain_s)
-                                : mr_json_null());
-        mr_json_set(p, "begin_s", mr_json_real(begin));
         if (!r)
             mr_lab_point(lab, p);
         else

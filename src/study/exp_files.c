@@ -20,7 +20,8 @@ static struct mr_json *requests(struct mr_lab *lab, const struct mr_system_sampl
     struct mr_studied_disk disk;
     struct mr_json *list = mr_json_array();
     double seconds = (double)s->since_open_ns / 1e9;
-    mr_studied_disk_find(&disk, lab->o->data_path);
+    char sample[PATH_MAX];
+    mr_studied_disk_find(&disk, mr_lab_sample(lab, sample, sizeof sample));
     for (unsigned i = 0; i < s->n_disks; i++) {
         const struct mr_disk *d = &s->disks[i];
         struct mr_disk_rates rates;

@@ -101,6 +101,11 @@ void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
     va_end(args);
 }
 
+const char *mr_lab_sample(const struct mr_lab *lab, char *buf, size_t cap)
+{
+    return mr_dataset_path(lab->o->data, 0, buf, cap) > 0 ? buf : lab->o->data_path;
+}
+
 const char *mr_lab_quote(const char *path, char *buf, size_t cap)
 {
     static const char plain[] =

@@ -68,6 +68,8 @@ void mr_lab_say(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(
 void mr_lab_point(struct mr_lab *lab, struct mr_json *point);
 void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void mr_lab_command(struct mr_lab *lab, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The path of the first sample, or of the data set: it is on the storage that is read. */
+const char *mr_lab_sample(const struct mr_lab *lab, char *buf, size_t cap);
 /* A path as a shell takes it: in quotes where that is needed. */
 const char *mr_lab_quote(const char *path, char *buf, size_t cap);
 /* An object with `storage` and `emulated`. */
