@@ -259,7 +259,7 @@ static int is_narrow(const struct mr_plot *p)
     if (p->kind == MR_PLOT_BARS || p->kind == MR_PLOT_STACK)
         return p->n_names <= FEW;
     if (p->kind == MR_PLOT_ROWS)
-        return p->n_names < 2;
+        return 1; /* what is at the right end counts */
     if (p->kind != MR_PLOT_LINES || !p->log_x || p->n_series > FEW)
         return 0;
     for (unsigned s = 0; s < p->n_series; s++)
@@ -284,7 +284,8 @@ static void lay_down(struct mr_frame *f, const struct range *y)
     f->bottom = f->top + row * (p->n_names ? p->n_names : 1);
     f->height = f->bottom + 46;
     f->right = f->width - 34;
-    mr_scale_init(&f->x, y->lo, y->hi, f->left, f->right, 5, p->log_y, 1);
+    unsigned ticks = (unsigned)fmax(2, fmin(5, (f->right - f->left) / 60));
+    mr_scale_init(&f->x, y->lo, y->hi, f->left, f->right, ticks, p->log_y, 1);
 }
 
 void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup *out)
