@@ -61,8 +61,9 @@ class StudyCase(TempDirCase):
     def check_commands(self, folder):
         """What is said to do the same by hand is taken by the program: nothing is refused before an
         option that does not exist."""
-        for path in folder.glob("*.json"):
-            for command in json.loads(path.read_text()).get("commands", []):
+        path = folder / "results.json"
+        for result in json.loads(path.read_text())["results"] if path.exists() else []:
+            for command in result.get("commands", []):
                 words = shlex.split(command)
                 parts = [words]
                 if "--" in words:
