@@ -7,6 +7,8 @@
  * files ignore it. */
 #include "whole_file.h"
 
+#include "buffer.h"
+
 #include <millrace/store.h>
 
 #include <errno.h>
@@ -103,6 +105,23 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
             r = -errno;
     }
     close(fd);
+    return r;
+}
+
+int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, size_t *size)
+{
+    size_t n;
+    int fd = mr_whole_file_open(path, 0, max, &n);
+    if (fd < 0)
+        return fd;
+    int r = mr_buffer_reserve(into, n);
+    if (r) {
+        close(fd);
+        return r;
+    }
+    r = mr_whole_file_fill(fd, 0, into->data, n);
+    if (!r)
+        *size = n;
     return r;
 }
 

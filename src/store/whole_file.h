@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct mr_buffer;
 struct stat;
 
 /* Direct I/O: buffers, lengths and offsets are multiples of this. */
@@ -22,6 +23,8 @@ int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
 /* Read its `size` bytes and close it in any case.  -ENODATA: it shrank meanwhile.  A file that was
  * opened direct needs an aligned buffer of mr_direct_round(size) bytes. */
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size);
+/* Both at once, into a buffer that grows to its size.  -ENOMEM is possible. */
+int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, size_t *size);
 
 /* Have an open file read and written around the page cache, or through it again.  Done after
  * opening, so that a file system without direct I/O still opens: -EINVAL. */

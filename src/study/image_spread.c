@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <math.h>
 #include <time.h>
-#include <unistd.h>
 
 #define FEWEST    4
 #define MAX_BYTES ((uint64_t)64 << 20)
@@ -22,19 +21,6 @@ static double thread_cpu_s(void)
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int read_whole(const char *path, struct mr_buffer *file, size_t *len)
-{
-    int fd = mr_whole_file_open(path, 0, MAX_BYTES, len);
-    if (fd < 0)
-        return fd;
-    int r = mr_buffer_reserve(file, *len);
-    if (r) {
-        close(fd);
-        return r;
-    }
-    return mr_whole_file_fill(fd, 0, file->data, *len);
 }
 
 /* CPU time of one image, or NAN when it is none. */
@@ -79,7 +65,7 @@ int mr_image_spread(const struct mr_dataset *data, const struct mr_decoder_opts 
             break;
         if (mr_dataset_path(data, i * n / tries, path, sizeof path) < 0)
             continue;
-        int code = read_whole(path, &file, &len);
+        int code = mr_whole_file_load(path, MAX_BYTES, &file, &len);
         if (code == -ENOMEM)
             r = code;
         double cost = code ? NAN : cost_of(d, &file, len, slot.data);

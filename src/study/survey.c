@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define MAX_THREADS 64
 
@@ -56,24 +55,12 @@ struct scout {
     int leads; /* runs in the caller's thread: reports progress */
 };
 
-static int read_whole(struct scout *s, const char *path, size_t *size)
-{
-    int fd = mr_whole_file_open(path, 0, SIZE_MAX / 4, size);
-    if (fd < 0)
-        return fd;
-    if (mr_buffer_reserve(&s->file, *size)) {
-        close(fd);
-        return -ENOMEM;
-    }
-    return mr_whole_file_fill(fd, 0, s->file.data, *size);
-}
-
 /* Read the file, say what image it is, and with `check` decode all of it. */
 static int probe(struct scout *s, const char *path, struct sight *seen)
 {
     size_t size;
     uint8_t pixel[3];
-    int r = read_whole(s, path, &size);
+    int r = mr_whole_file_load(path, SIZE_MAX / 4, &s->file, &size);
     if (r)
         return r;
     seen->info = calloc(1, sizeof *seen->info);
