@@ -1,0 +1,273 @@
+/* differential.c - see differential.h.
+ *
+ * Differential runs take a step apart: one sample again and again without decoding is the
+ * hand-over, with decoding also the CPU; the files cold and not decoded are fetching; all of it
+ * cold is what the consumer gets.  From the same runs come the curve of reads under way against
+ * files a second and the time that an image holds a core.
+ *
+ * On an emulated storage every byte is charged, cached or not, so nothing is evicted there, and a
+ * run may go through the data several times.  The real one is read cold, once, and no more of it is
+ * evicted than a run can touch: the data set may have millions of files. */
+#include "differential.h"
+
+#include "errtext.h"
+#include "image_spread.h"
+#include "wake_delay.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NAMES        64   /* lines of the list of one sample */
+#define WARM_SAMPLES 1536 /* as many of a larger set are read before, so that they are cached */
+#define COLD_SAMPLES 2048 /* a cold run has no more than that and */
+#define COLD_PER_S   8192 /* so many for each second: it may be a huge set, and all are evicted */
+#define FLAT         1.05 /* a curve that twice rises by less than that has ended */
+#define CROWD        2    /* workers a core, when they are to take turns */
+
+void mr_advice_say(const struct mr_advice_opts *o, const char *what)
+{
+    if (o->say)
+        o->say(o->ctx, what);
+}
+
+/* ---- runs ---- */
+
+unsigned mr_enough_prefetch(unsigned batch, unsigned under_way)
+{
+    unsigned batches = (2 * under_way + batch - 1) / batch;
+    return batches > 2 ? batches - 1 : 1;
+}
+
+void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,
+                   struct mr_pipeline_opts *p)
+{
+    *p = (struct mr_pipeline_opts){.engine = s->engine,
+                                   .threads = s->threads,
+                                   .io_depth = s->io_depth,
+                                   .batch = s->batch,
+                                   .prefetch = s->prefetch ? s->prefetch : MR_NONE,
+                                   .seed = o->seed,
+                                   .should_stop = o->should_stop,
+                                   .should_stop_ctx = o->ctx};
+}
+
+int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
+                struct mr_bench_result *keep, struct mr_error *err)
+{
+    struct mr_error own = {0};
+    struct mr_bench_opts b = {.data = d->data, .runs = o->runs, .box_s = o->box_s};
+    uint64_t n = mr_dataset_size(d->data);
+    mr_setup_fill(o, &d->setup, &b.pipe);
+    b.pipe.decode = d->decode ? o->decode : NULL;
+    b.pipe.storage = d->from == MR_FROM_STORAGE ? d->storage : NULL;
+    b.cold = d->from == MR_FROM_STORAGE && !d->storage;
+    b.pipe.epochs = b.cold || o->box_s <= 0 ? 1 : (unsigned)(1000000 / n + 1);
+    if (d->from == MR_FROM_CACHE && n > WARM_SAMPLES)
+        b.pipe.batches = WARM_SAMPLES / d->setup.batch + 1;
+    else if (b.cold)
+        b.pipe.batches = (uint64_t)(COLD_PER_S * o->box_s + COLD_SAMPLES) / d->setup.batch + 1;
+    b.touched = b.pipe.batches * d->setup.batch;
+    int r = mr_microbench_run(&b, keep, &own);
+    if (r)
+        mr_fail(err, r, "%s", own.text);
+    mr_bench_result_fini(keep);
+    keep->run = NULL;
+    return r;
+}
+
+/* ---- taking apart ---- */
+
+/* A data set that is one file, many times: it is cached after the first read. */
+static int open_one_sample(const struct mr_advice_opts *o, struct mr_dataset **out,
+                           struct mr_error *err)
+{
+    char list[PATH_MAX], path[PATH_MAX], absolute[PATH_MAX];
+    int r = mr_dataset_path(o->data, mr_dataset_size(o->data) / 2, path, sizeof path);
+    if (r < 0)
+        return mr_fail(err, r, "the data set has no files");
+    if (snprintf(list, sizeof list, "%s/one-sample.csv", o->scratch) >= (int)sizeof list)
+        return mr_fail(err, -ENAMETOOLONG, "%s: the path is too long", o->scratch);
+    if (!realpath(path, absolute))
+        return mr_fail(err, -errno, "%s: %s", path, mr_errno_text(errno));
+    FILE *f = fopen(list, "we");
+    if (!f)
+        return mr_fail(err, -errno, "%s: %s", list, mr_errno_text(errno));
+    for (unsigned i = 0; i < NAMES; i++) {
+        fputc('"', f);
+        for (const char *s = absolute; *s; s++)
+            fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
+        fprintf(f, "\",0\n");
+    }
+    r = fclose(f) ? mr_fail(err, -errno, "%s: %s", list, mr_errno_text(errno))
+                  : mr_dataset_open(list, out, err);
+    unlink(list);
+    return r;
+}
+
+static double cpu_each(const struct mr_bench_result *r)
+{
+    return r->median.samples ? r->median.cpu_s / (double)r->median.samples : 0;
+}
+
+/* More reads at once never hurt, but a measurement of them may be unlucky. */
+static void add_to_curve(struct mr_read_curve *c, double depth, double per_s)
+{
+    if (c->n && per_s <= c->per_s[c->n - 1])
+        per_s = c->per_s[c->n - 1] * 1.0001;
+    c->depth[c->n] = depth;
+    c->per_s[c->n++] = per_s;
+}
+
+static int measure_curve(const struct mr_advice_opts *o, struct mr_findings *f,
+                         struct mr_error *err)
+{
+    unsigned n_flat = 0;
+    for (unsigned depth = 1; depth <= MR_MOST_THREADS && n_flat < 2; depth *= 2) {
+        struct mr_setup s = {.threads = depth, .batch = o->now.batch};
+        struct mr_draw_plan d = {o->data, s, 0, MR_FROM_STORAGE, o->storage};
+        struct mr_bench_result result;
+        char what[64];
+        d.setup.prefetch = mr_enough_prefetch(s.batch, depth);
+        snprintf(what, sizeof what, "fetching, %u reads at once", depth);
+        mr_advice_say(o, what);
+        int r = mr_draw_run(o, &d, &result, err);
+        if (r)
+            return r;
+        n_flat = f->curve.n && result.per_s < FLAT * f->fetched ? n_flat + 1 : 0;
+        add_to_curve(&f->curve, depth, result.per_s);
+        f->fetched = f->curve.per_s[f->curve.n - 1];
+        f->proof = result.cold;
+        if (depth == 1)
+            f->read_cpu_s = cpu_each(&result);
+    }
+    return 0;
+}
+
+/* Everything from the cache and decoded.  Images keep every core busy then, so how long one holds a
+ * core is what the rate says: CPU time, and the time that others on this machine, or its host, take
+ * away. */
+static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
+                        struct mr_setup s, double *per_s, double *cpu_s, struct mr_error *err)
+{
+    struct mr_draw_plan d = {o->data, s, 1, MR_FROM_CACHE, NULL};
+    struct mr_bench_result result;
+    unsigned under_way = s.engine == MR_ENGINE_URING ? s.io_depth : s.threads;
+    d.setup.batch = o->now.batch;
+    d.setup.prefetch = mr_enough_prefetch(o->now.batch, under_way);
+    int r = mr_draw_run(o, &d, &result, err);
+    if (r)
+        return r;
+    *per_s = result.per_s;
+    *cpu_s = fmax(cpu_each(&result), f->cores / result.per_s);
+    return 0;
+}
+
+/* By io_uring, where there is one. */
+static int measure_ring(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
+{
+    struct mr_setup s = {MR_ENGINE_URING, f->cores, MR_RING_DEPTH * f->cores, 0, 0};
+    struct mr_error own = {0};
+    double per_s, cpu_s;
+    mr_advice_say(o, "everything warm, io_uring");
+    int r = measure_warm(o, f, s, &per_s, &cpu_s, &own);
+    if (r)
+        return r == -ENOTSUP ? 0 : mr_fail(err, r, "%s", own.text);
+    f->ring_cpu_s = fmax(cpu_s - f->warm_cpu_s, 0);
+    return 0;
+}
+
+/* With a worker for each core, by a ring, and with more workers than cores, as is good for slow
+ * storage.  Workers that take turns cost something: caches, switching, and batches that wait for a
+ * worker which lost its core in the middle of a sample. */
+static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
+{
+    struct mr_setup one_each = {.threads = f->cores, .batch = o->now.batch};
+    struct mr_setup crowd = {.threads = CROWD * f->cores};
+    struct mr_draw_plan read = {o->data, one_each, 0, MR_FROM_CACHE, NULL};
+    struct mr_advice_opts once = *o;
+    struct mr_bench_result result;
+    struct mr_wake_delay *wake = NULL;
+    double crowded;
+    once.runs = 1;
+    once.box_s = 0;
+    read.setup.prefetch = mr_enough_prefetch(one_each.batch, f->cores);
+    mr_advice_say(o, "everything warm");
+    int r = mr_draw_run(&once, &read, &result, err); /* so that it is */
+    if (!r && mr_image_spread(o->data, o->decode, o->box_s, &f->spread))
+        r = mr_fail(err, -ENOMEM, "no memory");
+    if (!r && mr_wake_delay_begin(&wake))
+        r = mr_fail(err, -ENOMEM, "no memory for a thread");
+    if (!r)
+        r = measure_warm(o, f, one_each, &f->warm, &f->warm_cpu_s, err);
+    f->wake_s = mr_wake_delay_end(wake);
+    if (!r)
+        r = measure_ring(o, f, err);
+    mr_advice_say(o, "everything warm, more workers than cores");
+    if (!r)
+        r = measure_warm(o, f, crowd, &crowded, &f->crowded_cpu_s, err);
+    /* Taking turns is never cheaper; a measurement of it may be lucky. */
+    f->crowded_cpu_s = fmax(f->crowded_cpu_s, f->warm_cpu_s);
+    return r;
+}
+
+static int measure_one_sample(const struct mr_advice_opts *o, struct mr_findings *f,
+                              double *read_cpu_s, struct mr_error *err)
+{
+    struct mr_dataset *one = NULL;
+    struct mr_bench_result result;
+    int r = open_one_sample(o, &one, err);
+    if (r)
+        return r;
+    struct mr_setup s = {.threads = f->cores, .batch = o->now.batch < NAMES ? o->now.batch : NAMES};
+    struct mr_draw_plan d = {one, s, 0, MR_FROM_CACHE, NULL};
+    d.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
+    mr_advice_say(o, "one sample, not decoded");
+    r = mr_draw_run(o, &d, &result, err);
+    if (!r) {
+        f->hand_over = result.per_s;
+        *read_cpu_s = cpu_each(&result);
+        d.decode = 1;
+        mr_advice_say(o, "one sample, decoded");
+        r = mr_draw_run(o, &d, &result, err);
+    }
+    if (!r)
+        f->one_decoded = result.per_s;
+    mr_dataset_unref(one);
+    return r;
+}
+
+int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err)
+{
+    struct mr_findings f = {0};
+    struct mr_bench_result result;
+    struct mr_draw_plan whole = {o->data, o->now, 1, MR_FROM_STORAGE, o->storage};
+    double warm_read_cpu = 0;
+    cpu_set_t set;
+    f.cores = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+    int r = measure_one_sample(o, &f, &warm_read_cpu, err);
+    if (!r)
+        r = measure_curve(o, &f, err);
+    mr_advice_say(o, "everything cold");
+    if (!r)
+        r = mr_draw_run(o, &whole, &result, err);
+    /* Last, as what others do on this machine changes: right before it is relied on. */
+    if (!r)
+        r = measure_cpu(o, &f, err);
+    if (r)
+        return r;
+    /* Reading from the storage takes more CPU time than copying from the cache does. */
+    f.image_cpu_s = f.warm_cpu_s + fmax(f.read_cpu_s - warm_read_cpu, 0);
+    f.read_cpu_s = fmin(f.read_cpu_s, f.image_cpu_s);
+    f.cold = result.per_s;
+    f.stats = result.stats;
+    f.cold_s = result.median.seconds;
+    f.file_bytes = (double)result.stats.delivered_bytes /
+                   (double)(result.stats.samples ? result.stats.samples : 1);
+    *out = f;
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* differential.h - runs that take a pipeline apart, and what is found by them.
+ *
+ * A run draws batches as fast as they come: from the cache or from the storage, decoded or not. */
+#ifndef MR_DIFFERENTIAL_H
+#define MR_DIFFERENTIAL_H
+
+#include "advice.h"
+#include "microbench.h"
+
+#define MR_MOST_THREADS 32
+#define MR_RING_DEPTH   8 /* reads under way a core, and twice as many */
+
+struct mr_draw_plan {
+    struct mr_dataset *data;
+    struct mr_setup setup;
+    int decode;
+    enum { MR_FROM_CACHE, MR_FROM_STORAGE } from;
+    struct mr_device *storage; /* MR_FROM_STORAGE; NULL = the real one */
+};
+
+/* Draw batches as fast as they come.  `keep` has no list of runs and need not be freed. */
+int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
+                struct mr_bench_result *keep, struct mr_error *err);
+/* Batches under way with room for twice as many samples as there are reads or workers. */
+unsigned mr_enough_prefetch(unsigned batch, unsigned under_way);
+void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,
+                   struct mr_pipeline_opts *p);
+/* Tell whoever wants to know what is being done. */
+void mr_advice_say(const struct mr_advice_opts *o, const char *what);
+
+#endif
