@@ -16,6 +16,7 @@
 #define IMPOSED_OPENS   "read_mb_per_s = 5000\nmetadata_us = 10000\nmetadata_parallel = 1\n"
 #define IMPOSED_SORTED  "read_mb_per_s = 200\nseek_us = 12000\nseek_shrink = 0.4\nqueue_depth = 8\n"
 #define IMPOSED_NOT_ALL "read_mb_per_s = 100\n"
+#define IMPOSED_20      "read_mb_per_s = 20\n"
 
 struct imposed_photos {
     char dir[4096];

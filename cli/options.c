@@ -76,8 +76,9 @@ const struct command_row command_table[N_COMMANDS] = {
         {"study", "", "characterize this machine, then write the report",
          "Runs every experiment of the original studies on this machine and beside it on emulated "
          "devices: raw limits, reading, decoding, training with input, checkpoints, phases. Writes "
-         "DIR/report.html, one page with a verdict, plots and what to change. Without --data it "
-         "makes 2,048 photos of its own. What is through is not run again after Ctrl-C.",
+         "DIR/report.html, one page with a verdict, plots and what to change (threads, I/O depth, "
+         "smaller stored images); what each change gains is predicted and then measured. Without "
+         "--data it makes 2,048 photos of its own. What is through is not run again after Ctrl-C.",
          0, 0},
     [CMD_TRAIN] =
         {"train", "", "train, and say where the time of each step went",

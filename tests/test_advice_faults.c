@@ -6,6 +6,7 @@
 #include "advice.h"
 #include "device.h"
 #include "faults.h"
+#include "smaller_advice.h"
 #include "train_set.h"
 
 #include <errno.h>
@@ -79,6 +80,17 @@ static int prove(const struct mr_advice_opts *o, struct mr_error *err)
     return r;
 }
 
+static int prove_smaller(const struct mr_advice_opts *o, struct mr_error *err)
+{
+    struct mr_findings f = {.cores = 2, .image_cpu_s = 1, .warm_cpu_s = 1, .crowded_cpu_s = 1};
+    struct mr_advice a = {.best = o->now, .predicted_per_s = 1e-9};
+    struct mr_smaller_advice s = {.side = 4711};
+    int r = mr_smaller_prove(o, &f, &a, &s, err);
+    assert_true(!r == (s.side != 4711));
+    assert_true(r || s.measured_per_s > 0);
+    return r;
+}
+
 static void every_call_of_the_differential_runs_may_fail_once(void **state)
 {
     struct mr_advice_opts o = example(*state);
@@ -95,11 +107,19 @@ static void every_call_of_the_proof_may_fail_once(void **state)
     clean_up(&o);
 }
 
+static void every_call_with_smaller_images_may_fail_once(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    loop(&o, prove_smaller);
+    clean_up(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(every_call_of_the_differential_runs_may_fail_once),
         WITH_TEMPDIR(every_call_of_the_proof_may_fail_once),
+        WITH_TEMPDIR(every_call_with_smaller_images_may_fail_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,27 @@ class OneStudy(ReportCase):
         self.assertIn('<td>storage, device</td><td class="text">vda</td>', section(text, "machine"))
         self.assertNotIn("{", section(text, "machine"))
 
+    def test_advice_stands_with_its_proof(self):
+        text = section(self.render(study_fixture.study()), "verdict")
+        self.assertIn("Now: 1210 images/s measured, 1220 by the model.", text)
+        self.assertIn("Predicted 1270 images/s, measured 1240: the prediction was off by 2.4%", text)
+        self.assertIn("<td>all images, cached, decoded</td><td>1,250</td>", text)
+        self.assertEqual(text.count(">this machine<"), 2)
+        self.assertEqual(text.count('class="mark"'), 2)
+        self.assertIn("Store the images smaller (shorter side 256 instead of 375)", text)
+        self.assertIn("Predicted 2400 images/s, measured 2350: the prediction was off by 2.1%", text)
+        with open(self.dir / "s" / "verdict-gains.csv") as f:
+            self.assertIn("and smaller images", f.read())
+
+    def test_advice_that_was_not_tried_says_why(self):
+        results = study_fixture.study()
+        results["results"][0]["points"][0]["smaller_images"] = {
+            "tried": False, "text": "Smaller stored images were not tried: no room."}
+        text = section(self.render(results), "verdict")
+        self.assertIn("were not tried: no room", text)
+        with open(self.dir / "s" / "verdict-gains.csv") as f:
+            self.assertNotIn("and smaller images", f.read())
+
     def test_rendering_again_gives_the_same_bytes(self):
         first = self.render(study_fixture.study())
         self.assertEqual(self.render(study_fixture.study()), first)
@@ -426,6 +447,9 @@ class OneStudy(ReportCase):
         done = run("report", self.dir / "s")
         self.assertIn("Decoding limits", done.out)
         self.assertIn("sequential read", done.out)
+        self.assertIn("Use --engine uring: 5% more images/s are predicted. Predicted: 1270 images/s, "
+                      "measured: 1240.\n", done.out)
+        self.assertIn("of 375) Predicted: 2400 images/s, measured: 2350.\n", done.out)
         self.assertRegex(done.out, r"Report: .*/s/report\.html\n$")
 
 
@@ -497,6 +521,7 @@ class TwoStudies(ReportCase):
         self.assertIn("median file, KiB at most</td><td class=\"\">+0.0%</td><td>128</td>",
                       section(text, "files"))
         self.assertIn("KB a request</td>", section(text, "files"))
+        self.assertEqual(section(text, "verdict").count("Store the images smaller"), 2)
         self.assertIn("hdd (emulated), shuffle global", section(text, "phases"))
         self.assertIn("prefetch 1, this disk", section(text, "activity"))
         self.assertIn("checkpoints to a burst buffer", section(text, "activity-written"))

@@ -2,6 +2,7 @@
 says when something is missing, and that it leaves nothing behind.
 
 Only experiments that take seconds run here; no figure is judged."""
+import html
 import json
 import os
 import pathlib
@@ -56,6 +57,7 @@ class StudyCase(TempDirCase):
         super().setUp()
         self.out = self.dir / "out"
         self.data = _photos / "set"
+        self.names = sorted(p.name for p in self.data.iterdir())
         self.addCleanup(self.check_nothing_is_left)
 
     def check_commands(self, folder):
@@ -185,6 +187,43 @@ class Results(StudyCase):
         storages = {p["storage"] for p in self.result("read")["points"]}
         self.assertEqual(storages, {"disk", "hdd", "ssd", "optane", "lustre"})
 
+    def smaller(self):
+        """What the verdict says about images stored smaller; the page has to say the same."""
+        result = self.result("verdict")
+        self.assertTrue(result["finished"], result["missing"])
+        advice = result["points"][0]["smaller_images"]
+        self.assertIn(advice["text"], html.unescape(self.section("verdict")))
+        return advice
+
+    def test_smaller_images_are_tried(self):
+        done = self.study("--only", "verdict", "--runs", 1, timeout=LONG_S)
+        advice = self.smaller()
+        self.assertTrue(advice["tried"])
+        self.assertIn(advice["text"], done.out)
+        self.assertEqual((advice["side"], advice["quality"], advice["broken"]), (256, 90, 0))
+        self.assertGreater(advice["shorter_side"], 256)
+        self.assertLess(advice["smaller_file_bytes"], advice["file_bytes"] / 2)
+        self.assertEqual(advice["files"], 96)
+        self.assertGreater(advice["predicted_images_per_s"], 0)
+        if advice["measured_images_per_s"] is None:  # whatever else the machine is busy with
+            self.assertIn("would not help", advice["text"])
+        else:
+            self.assertGreater(advice["measured_images_per_s"], 0)
+            self.assertIn("Store the images smaller (shorter side 256", advice["text"])
+            gains = (self.out / "verdict-gains.csv").read_text()
+            self.assertIn("and smaller images", gains)
+        self.assertEqual(sorted(p.name for p in self.data.iterdir()), self.names)
+
+    def test_small_images_are_small_enough(self):
+        small = self.dir / "caltech"
+        self.assert_status(run("generate", "--preset", "caltech101", "--count", 12, "--classes", 2,
+                               "--out", small), 0)
+        self.study("--only", "verdict", "--runs", 1, data=small, timeout=LONG_S)
+        advice = self.smaller()
+        self.assertFalse(advice["tried"])
+        self.assertIn("no larger than training needs", advice["text"])
+        self.assertIsNone(advice["predicted_images_per_s"])
+
 
 class Traced(StudyCase):
     """--trace around a study: a line of time for all its experiments."""
@@ -298,6 +337,20 @@ class Continuing(StudyCase):
             self.assertEqual(scratch_folders(self.dir, _photos), [])
             self.assertFalse((self.out / f"{experiment}.json").exists())
 
+    def test_interrupted_while_smaller_images_are_tried(self):
+        child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out,
+                                  "--only", "verdict"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL)
+        try:
+            self.wait_for_scratch(child, ".millrace-scratch-*/.millrace-scratch-*/*.jpg", LONG_S)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(system_kit.TIMEOUT_S), 130)
+        finally:
+            child.kill()
+            child.wait()
+        self.assertFalse((self.out / "verdict.json").exists())
+        self.check_nothing_is_left()
+
     def put_result(self, name):
         """A result as the study would have left it, had it come to its end."""
         path = self.out / f"{name}.json"
@@ -314,10 +367,11 @@ class Continuing(StudyCase):
         finally:
             child.close()
 
-    def wait_for_scratch(self, child):
+    def wait_for_scratch(self, child, pattern=".millrace-scratch-*/*",
+                         seconds=system_kit.TIMEOUT_S):
         """Until the experiment has something to clean up."""
-        end = time.monotonic() + system_kit.TIMEOUT_S
-        while not any(any(p.iterdir()) for p in scratch_folders(self.dir, _photos)):
+        end = time.monotonic() + seconds
+        while not any(any(place.rglob(pattern)) for place in (self.dir, _photos)):
             self.assertIsNone(child.poll(), "the study ended by itself")
             self.assertLess(time.monotonic(), end, "no scratch folder")
 
@@ -555,6 +609,40 @@ class Trouble(StudyCase):
         again = run("study", "--out", self.out, "--only", "files")  # and they stay what they are
         self.assert_status(again, 0)
         self.assertIn(f"{n} images", again.out)
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_no_room_for_smaller_images(self):
+        where = self.small_disk(32)
+        photos = sorted(self.data.rglob("*.jpg"))
+        few = where / "few"
+        few.mkdir()
+        for i in range(64):
+            shutil.copy(photos[i], few)
+        room = os.statvfs(where)
+        (where / "ballast").write_bytes(bytes(max(room.f_bavail * room.f_frsize - (3 << 20), 0)))
+        self.study("--only", "verdict", "--runs", 1, data=few, out=self.dir / "out",
+                   timeout=LONG_S)
+        self.out = self.dir / "out"
+        result = self.result("verdict")
+        self.assertTrue(result["finished"], result["missing"])
+        advice = result["points"][0]["smaller_images"]
+        self.assertFalse(advice["tried"])
+        self.assertRegex(advice["text"], r"were not tried: .* MB free, and trying them needs [0-9]+ MB")
+        self.assertIn("were not tried", self.section("verdict"))
+        self.assertEqual(scratch_folders(where), [])
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_images_that_cannot_be_written_beside(self):
+        where = self.small_disk(32)
+        shutil.copytree(self.three("few"), where / "few")
+        subprocess.run(["mount", "-o", "remount,ro", where], check=True)
+        self.out = self.dir / "out"
+        self.study("--only", "verdict", "--runs", 1, data=where / "few", timeout=LONG_S)
+        advice = self.result("verdict")["points"][0]["smaller_images"]
+        self.assertFalse(advice["tried"])
+        self.assertIn("nothing can be written where the images are", advice["text"])
 
     @system_kit.needs("losetup", "mkfs.ext4", "mount")
     @unittest.skipUnless(is_root(), "needs root to mount")

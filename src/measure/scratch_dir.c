@@ -176,7 +176,8 @@ void mr_scratch_close(struct mr_scratch *s)
 {
     if (!s)
         return;
-    clear(s->fd);
+    if (clear(s->fd))
+        clear(s->fd); /* a network file system that failed once may have come back */
     rmdir(s->path);
     close(s->fd);
     free(s);

@@ -379,12 +379,15 @@ static void verdicts(struct pair *p)
         for (unsigned k = 0; k < 2; k++) {
             const char *text = mr_view_text(&v[k], 0, "text");
             const char *advice = mr_view_text(&v[k], 0, "recommendation.text");
+            const char *smaller = mr_view_text(&v[k], 0, "smaller_images.text");
             mr_markup_add(p->out, "<div><h3>");
             mr_markup_text(p->out, p->name[k]);
             mr_markup_add(p->out, "</h3><p>");
             mr_markup_text(p->out, text ? text : "No verdict.");
             mr_markup_add(p->out, "</p><p>");
             mr_markup_text(p->out, advice ? advice : "");
+            mr_markup_add(p->out, "</p><p>");
+            mr_markup_text(p->out, smaller ? smaller : "");
             mr_markup_add(p->out, "</p></div>");
         }
         mr_markup_add(p->out, "</div>");

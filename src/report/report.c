@@ -271,6 +271,25 @@ int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
     return mr_markup_ok(page) ? 0 : mr_fail(err, -ENOMEM, "no memory for the page");
 }
 
+/* What to change, with what was predicted and what was measured then. */
+static void advice_lines(const struct mr_json *root, struct mr_markup *text)
+{
+    static const char *const advice[] = {"recommendation", "smaller_images"};
+    struct mr_view v = {.e = mr_view_find(root, "verdict")};
+    for (unsigned i = 0; v.e && i < 2; i++) {
+        const struct mr_json *a = mr_view_at(&v, 0, advice[i]);
+        const char *words = mr_json_text(mr_json_at(a, "text"));
+        double predicted = mr_json_number(mr_json_at(a, "predicted_images_per_s"));
+        double measured = mr_json_number(mr_json_at(a, "measured_images_per_s"));
+        if (!words)
+            continue;
+        mr_markup_add(text, "%s", words);
+        if (isfinite(predicted) && isfinite(measured))
+            mr_markup_add(text, " Predicted: %.0f images/s, measured: %.0f.", predicted, measured);
+        mr_markup_add(text, "\n");
+    }
+}
+
 int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct mr_error *err)
 {
     const struct {
@@ -288,6 +307,7 @@ int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct
     if (code)
         return code;
     mr_markup_add(text, "%s\n", headline(root));
+    advice_lines(root, text);
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         double x = best_of(root, rows[i].experiment, rows[i].field, rows[i].pattern);
         if (isfinite(x))

@@ -273,18 +273,56 @@ static void show_curve(struct mr_view *v, const char *field, const char *id, con
     mr_view_plot(v, &c);
 }
 
-void mr_show_verdict(struct mr_view *v)
+/* One piece of advice in words, and what came of it. */
+static void show_advice(struct mr_view *v, const struct mr_json *advice)
 {
-    const char *advice = mr_view_text(v, 0, "recommendation.text");
-    double predicted = mr_view_number(v, 0, "recommendation.predicted_images_per_s");
-    double measured = mr_view_number(v, 0, "recommendation.measured_images_per_s");
-    show_split(v);
-    if (advice)
-        mr_view_finding(v, "%s", advice);
+    const char *text = mr_json_text(mr_json_at(advice, "text"));
+    double predicted = mr_json_number(mr_json_at(advice, "predicted_images_per_s"));
+    double measured = mr_json_number(mr_json_at(advice, "measured_images_per_s"));
+    if (text)
+        mr_view_finding(v, "%s", text);
     if (isfinite(predicted) && isfinite(measured))
         mr_view_finding(v,
                         "Predicted %.0f images/s, measured %.0f: the prediction was off by %.1f%%.",
                         predicted, measured, 100 * fabs(predicted / measured - 1));
+}
+
+/* Predicted beside measured, as far as a prediction was measured. */
+static void show_gains(struct mr_view *v)
+{
+    static const struct {
+        const char *name, *predicted, *measured;
+    } rows[] = {{"as it is", NULL, "rates.cold"},
+                {"configuration", "recommendation.predicted_images_per_s",
+                 "recommendation.measured_images_per_s"},
+                {"and smaller images", "smaller_images.predicted_images_per_s",
+                 "smaller_images.measured_images_per_s"}};
+    struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
+                                  .id = "verdict-gains",
+                                  .title = "What was recommended, predicted and then measured",
+                                  .x_label = "what changes",
+                                  .y_label = "images/s",
+                                  .summary = "A bar predicted beside one measured, for each "
+                                             "change."}};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double measured = mr_view_number(v, 0, rows[i].measured);
+        double predicted = rows[i].predicted ? mr_view_number(v, 0, rows[i].predicted) : NAN;
+        if (!isfinite(measured))
+            continue;
+        unsigned at = mr_chart_name(&c, "%s", rows[i].name);
+        if (isfinite(predicted))
+            mr_chart_put(&c, mr_chart_series(&c, "predicted"), at, predicted, 0, 0);
+        mr_chart_put(&c, mr_chart_series(&c, "measured"), at, measured, 0, 0);
+    }
+    mr_view_plot(v, &c);
+}
+
+void mr_show_verdict(struct mr_view *v)
+{
+    show_split(v);
+    show_gains(v);
+    show_advice(v, mr_view_at(v, 0, "recommendation"));
+    show_advice(v, mr_view_at(v, 0, "smaller_images"));
     show_sizing(v);
     show_curve(v, "by_bandwidth", "sizing-storage", "Accelerators fed, by storage bandwidth",
                "MB/s from storage");

@@ -16,7 +16,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#define GAIN       1.03 /* below it a change is not worth its trouble */
 #define MOST_STEPS 400
 #define SPIN_S     (MR_DEVICE_SPIN_NS / 1e9)
 
@@ -134,7 +133,7 @@ static void consider(struct search *s, struct mr_setup c)
     double rate;
     int r = s->error ? s->error : predict(s, &c, &rate);
     s->error = r;
-    if (!r && rate > GAIN * s->most) {
+    if (!r && rate > MR_WORTH_IT * s->most) {
         s->best = c;
         s->most = rate;
     }
@@ -181,10 +180,10 @@ static int choose(const struct mr_advice_opts *o, const struct mr_findings *f, i
     if (!r)
         search(&s, with_ring);
     out->on_tier = 0;
-    if (!r && !s.error && o->tier && s.most <= GAIN * out->now_per_s) {
+    if (!r && !s.error && o->tier && s.most <= MR_WORTH_IT * out->now_per_s) {
         struct search t = {.o = o, .f = f, .tier = o->tier};
         search(&t, with_ring);
-        if (t.error || t.most > GAIN * s.most) {
+        if (t.error || t.most > MR_WORTH_IT * s.most) {
             s = t;
             out->on_tier = 1;
         }
@@ -194,16 +193,24 @@ static int choose(const struct mr_advice_opts *o, const struct mr_findings *f, i
     return r ? r : s.error;
 }
 
-static int run_best(const struct mr_advice_opts *o, struct mr_advice *a, struct mr_error *err)
+int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *f,
+                      const struct mr_advice *a, double *per_s)
+{
+    struct search s = {.o = o, .f = f, .tier = a->on_tier ? o->tier : NULL};
+    return predict(&s, &a->best, per_s);
+}
+
+int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_advice *a,
+                      double expected_per_s, double *per_s, struct mr_error *err)
 {
     struct mr_device *storage = a->on_tier ? o->tier : o->storage;
     struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage};
     struct mr_bench_result result;
     if (o->step_s > 0)
-        return train(o, &a->best, storage, a->predicted_per_s, &a->measured_per_s, err);
+        return train(o, &a->best, storage, expected_per_s, per_s, err);
     int r = mr_draw_run(o, &d, &result, err);
     if (!r)
-        a->measured_per_s = result.per_s;
+        *per_s = result.per_s;
     return r;
 }
 
@@ -215,12 +222,12 @@ int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
     if (choose(o, f, 1, &a))
         return mr_fail(err, -ENOMEM, "no memory");
     mr_advice_say(o, "the recommended configuration");
-    int r = run_best(o, &a, &own);
+    int r = mr_advice_measure(o, &a, a.predicted_per_s, &a.measured_per_s, &own);
     if (r == -ENOTSUP && a.best.engine == MR_ENGINE_URING) {
         a.without_ring = own;
         if (choose(o, f, 0, &a))
             return mr_fail(err, -ENOMEM, "no memory");
-        r = run_best(o, &a, &own);
+        r = mr_advice_measure(o, &a, a.predicted_per_s, &a.measured_per_s, &own);
     }
     if (r)
         return mr_fail(err, r, "%s", own.text);

@@ -10,6 +10,8 @@
 
 #include "predict.h"
 
+#define MR_WORTH_IT 1.03 /* times as fast: below it a change is not worth its trouble */
+
 struct mr_setup {
     enum mr_engine engine;
     unsigned threads;
@@ -66,6 +68,12 @@ struct mr_advice {
 int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err);
 int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
                     struct mr_advice *out, struct mr_error *err);
+/* What is recommended, with other findings or other data: images a second, predicted and measured.
+ */
+int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *f,
+                      const struct mr_advice *a, double *per_s);
+int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_advice *a,
+                      double expected_per_s, double *per_s, struct mr_error *err);
 /* The options that make it so: "--engine uring --io-depth 16 --threads 2".  Prefetch and storage
  * stand there when they change. */
 void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,

@@ -123,11 +123,13 @@ static void add_to_curve(struct mr_read_curve *c, double depth, double per_s)
     c->per_s[c->n++] = per_s;
 }
 
-static int measure_curve(const struct mr_advice_opts *o, struct mr_findings *f,
+/* With up to `most` reads at once. */
+static int measure_curve(const struct mr_advice_opts *o, unsigned most, struct mr_findings *f,
                          struct mr_error *err)
 {
     unsigned n_flat = 0;
-    for (unsigned depth = 1; depth <= MR_MOST_THREADS && n_flat < 2; depth *= 2) {
+    for (unsigned depth = 1; depth <= MR_MOST_THREADS && depth < 2 * most && n_flat < 2;
+         depth *= 2) {
         struct mr_setup s = {.threads = depth, .batch = o->now.batch};
         struct mr_draw_plan d = {o->data, s, 0, MR_FROM_STORAGE, o->storage};
         struct mr_bench_result result;
@@ -181,25 +183,36 @@ static int measure_ring(const struct mr_advice_opts *o, struct mr_findings *f, s
     return 0;
 }
 
+/* So that everything is cached, or as much as a warm run draws; what reading it takes then, and how
+ * unlike the images are. */
+static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
+                   struct mr_error *err)
+{
+    struct mr_setup s = {.threads = f->cores, .batch = o->now.batch};
+    struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL};
+    struct mr_advice_opts once = *o;
+    struct mr_bench_result result;
+    once.runs = 1;
+    once.box_s = 0;
+    read.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
+    mr_advice_say(o, "everything warm");
+    int r = mr_draw_run(&once, &read, &result, err);
+    if (r)
+        return r;
+    *read_cpu_s = cpu_each(&result);
+    r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread);
+    return r ? mr_fail(err, -ENOMEM, "no memory") : 0;
+}
+
 /* With a worker for each core, by a ring, and with more workers than cores, as is good for slow
  * storage.  Workers that take turns cost something: caches, switching, and batches that wait for a
  * worker which lost its core in the middle of a sample. */
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
-    struct mr_setup one_each = {.threads = f->cores, .batch = o->now.batch};
-    struct mr_setup crowd = {.threads = CROWD * f->cores};
-    struct mr_draw_plan read = {o->data, one_each, 0, MR_FROM_CACHE, NULL};
-    struct mr_advice_opts once = *o;
-    struct mr_bench_result result;
+    struct mr_setup one_each = {.threads = f->cores}, crowd = {.threads = CROWD * f->cores};
     struct mr_wake_delay *wake = NULL;
-    double crowded;
-    once.runs = 1;
-    once.box_s = 0;
-    read.setup.prefetch = mr_enough_prefetch(one_each.batch, f->cores);
-    mr_advice_say(o, "everything warm");
-    int r = mr_draw_run(&once, &read, &result, err); /* so that it is */
-    if (!r && mr_image_spread(o->data, o->decode, o->box_s, &f->spread))
-        r = mr_fail(err, -ENOMEM, "no memory");
+    double crowded, read_cpu_s;
+    int r = warm_up(o, f, &read_cpu_s, err);
     if (!r && mr_wake_delay_begin(&wake))
         r = mr_fail(err, -ENOMEM, "no memory for a thread");
     if (!r)
@@ -241,6 +254,13 @@ static int measure_one_sample(const struct mr_advice_opts *o, struct mr_findings
     return r;
 }
 
+/* Reading from the storage takes more CPU time than copying from the cache does. */
+static void add_reading(struct mr_findings *f, double warm_read_cpu)
+{
+    f->image_cpu_s = f->warm_cpu_s + fmax(f->read_cpu_s - warm_read_cpu, 0);
+    f->read_cpu_s = fmin(f->read_cpu_s, f->image_cpu_s);
+}
+
 int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err)
 {
     struct mr_findings f = {0};
@@ -251,7 +271,7 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
     f.cores = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
     int r = measure_one_sample(o, &f, &warm_read_cpu, err);
     if (!r)
-        r = measure_curve(o, &f, err);
+        r = measure_curve(o, MR_MOST_THREADS, &f, err);
     mr_advice_say(o, "everything cold");
     if (!r)
         r = mr_draw_run(o, &whole, &result, err);
@@ -260,14 +280,36 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
         r = measure_cpu(o, &f, err);
     if (r)
         return r;
-    /* Reading from the storage takes more CPU time than copying from the cache does. */
-    f.image_cpu_s = f.warm_cpu_s + fmax(f.read_cpu_s - warm_read_cpu, 0);
-    f.read_cpu_s = fmin(f.read_cpu_s, f.image_cpu_s);
+    add_reading(&f, warm_read_cpu);
     f.cold = result.per_s;
     f.stats = result.stats;
     f.cold_s = result.median.seconds;
     f.file_bytes = (double)result.stats.delivered_bytes /
                    (double)(result.stats.samples ? result.stats.samples : 1);
+    *out = f;
+    return 0;
+}
+
+int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,
+                       const struct mr_findings *before, struct mr_findings *out,
+                       struct mr_error *err)
+{
+    struct mr_findings f = *before;
+    struct mr_setup one_each = {.threads = f.cores};
+    double warm_read_cpu = 0;
+    f.curve.n = 0;
+    f.file_bytes = file_bytes;
+    int r = measure_curve(o, most_reads, &f, err);
+    if (!r)
+        r = warm_up(o, &f, &warm_read_cpu, err);
+    if (!r)
+        r = measure_warm(o, &f, one_each, &f.warm, &f.warm_cpu_s, err);
+    if (r)
+        return r;
+    /* A worker that loses its core in the middle of an image loses less of a short one. */
+    double times = before->warm_cpu_s > 0 ? before->crowded_cpu_s / before->warm_cpu_s : 1;
+    f.crowded_cpu_s = times * f.warm_cpu_s;
+    add_reading(&f, warm_read_cpu);
     *out = f;
     return 0;
 }

@@ -21,6 +21,12 @@ struct mr_draw_plan {
 /* Draw batches as fast as they come.  `keep` has no list of runs and need not be freed. */
 int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
                 struct mr_bench_result *keep, struct mr_error *err);
+/* What changes when the same images are stored in other files, o->data: reading them, and their CPU
+ * time; for configurations with no more reads at once.  All else is taken over from `before`,
+ * except the rates of the whole pipeline, which mean nothing here. */
+int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,
+                       const struct mr_findings *before, struct mr_findings *out,
+                       struct mr_error *err);
 /* Batches under way with room for twice as many samples as there are reads or workers. */
 unsigned mr_enough_prefetch(unsigned batch, unsigned under_way);
 void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,

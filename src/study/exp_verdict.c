@@ -2,14 +2,16 @@
  * this machine feeds.
  *
  * The differential runs, the prediction and its proof are advice.c's, here for the real storage and
- * one worker per core; this file puts them into words, and scales them to published accelerators.
- */
+ * one worker per core, and smaller_advice.c's for images stored smaller; this file puts them into
+ * words, and scales them to published accelerators. */
 #include "lab.h"
 
 #include "advice.h"
 #include "image_spread.h"
+#include "smaller_advice.h"
 #include "verdict.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #define ACCELERATOR "emulated:resnet50-h100"
 #define QUICK_BOX_S 0.7
 #define FULL_BOX_S  10.0
+#define SMALLER_BOX 0.6 /* of these, for runs with smaller images */
 
 static const char *const accelerators[] = {"resnet50-v100", "resnet50-a100", "resnet50-h100"};
 
@@ -115,7 +118,7 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
     char text[300], change[96];
     double gain = a->predicted_per_s / a->now_per_s - 1;
     mr_advice_text(o, a, change, sizeof change);
-    if (gain < 0.03)
+    if (1 + gain < MR_WORTH_IT)
         snprintf(
             text, sizeof text,
             "One worker per core (%s) is as good as any configuration here; what would help is "
@@ -132,6 +135,23 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
     mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured_per_s));
     mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured_per_s - 1)));
     return to;
+}
+
+/* The same with images stored smaller.  That it could not be tried is no reason to fail. */
+static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
+                       const struct mr_findings *f, const struct mr_advice *a, struct mr_json **out)
+{
+    struct mr_advice_opts with = *o;
+    struct mr_smaller_advice s;
+    struct mr_error err = {0};
+    with.box_s *= SMALLER_BOX;
+    int r = mr_smaller_prove(&with, f, a, &s, &err);
+    if (r == -ECANCELED)
+        return r;
+    if (!r)
+        mr_lab_check_cold(lab, s.proof);
+    *out = mr_smaller_json(r ? NULL : &s, a, err.text);
+    return 0;
 }
 
 /* The differential runs, images/s. */
@@ -152,7 +172,8 @@ static void on_say(void *ctx, const char *what)
 }
 
 static struct mr_json *point(struct mr_lab *lab, const struct mr_findings *f,
-                             const struct need *need, struct mr_json *advice)
+                             const struct need *need, struct mr_json *advice,
+                             struct mr_json *smaller)
 {
     static const char *const ratings[] = {"fine", "moderate", "high"};
     struct mr_json *p = mr_json_object();
@@ -180,6 +201,7 @@ static struct mr_json *point(struct mr_lab *lab, const struct mr_findings *f,
     mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
     mr_json_set(p, "rates", rates_json(f));
     mr_json_set(p, "recommendation", advice);
+    mr_json_set(p, "smaller_images", smaller);
     mr_json_set(p, "sizing", sizing(f));
     mr_json_set(p, "by_bandwidth", curves(f, lab->image_bytes, 0));
     mr_json_set(p, "by_cores", curves(f, lab->image_bytes, 1));
@@ -192,6 +214,7 @@ int mr_exp_verdict(struct mr_lab *lab)
     struct mr_accelerator_spec device;
     struct mr_findings f;
     struct mr_advice a;
+    struct mr_json *smaller = NULL;
     cpu_set_t set;
     uint64_t n = mr_dataset_size(lab->o->data);
     struct mr_advice_opts o = {
@@ -218,11 +241,13 @@ int mr_exp_verdict(struct mr_lab *lab)
     r = mr_findings_take(&o, &f, lab->err);
     if (!r)
         r = mr_advice_prove(&o, &f, &a, lab->err);
+    if (!r)
+        r = try_smaller(lab, &o, &f, &a, &smaller);
     if (r)
         return r;
     if (a.without_ring.text[0])
         mr_lab_warn(lab, "The io_uring engine is not available here: %s", a.without_ring.text);
     mr_lab_check_cold(lab, f.proof);
-    mr_lab_point(lab, point(lab, &f, &need, recommendation(&o, &f, &a)));
+    mr_lab_point(lab, point(lab, &f, &need, recommendation(&o, &f, &a), smaller));
     return 0;
 }

@@ -27,7 +27,7 @@ static const struct mr_experiment_row rows[] = {
     {"checkpoint", 82, 1600, 0, mr_exp_checkpoint},
     {"phases", 16, 85, 0, mr_exp_phases, .traces = 1},
     {"files", 4, 2, 0.001, mr_exp_files},
-    {"verdict", 29, 600, 0.003, mr_exp_verdict},
+    {"verdict", 35, 700, 0.003, mr_exp_verdict},
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)

@@ -1,0 +1,155 @@
+/* smaller_advice.c - see smaller_advice.h.
+ *
+ * Training crops and turns its images, so an eighth more than the side of a tensor is wanted: 256
+ * pixels for 224, as it is usual.  What lies above that is read and decoded for nothing.
+ *
+ * The prediction is the simulation's, as for every other change: with the curve of reads of smaller
+ * files and the CPU time of a smaller image, each measured alone.  The run that it is compared with
+ * does both at once. */
+#include "smaller_advice.h"
+
+#include "differential.h"
+#include "errtext.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAKE_S       1.0 /* for making images smaller */
+#define DEFAULT_SIDE 224
+
+static unsigned side_for(const struct mr_decoder_opts *d)
+{
+    unsigned side = d->width > d->height ? d->width : d->height;
+    if (!side)
+        side = DEFAULT_SIDE;
+    return (side * 8 + 6) / 7;
+}
+
+/* Folders are compared: files of an overlay have the numbers of what lies below. */
+static int is_on_storage(const struct mr_advice_opts *o)
+{
+    struct stat data, scratch;
+    char path[PATH_MAX];
+    if (mr_dataset_path(o->data, 0, path, sizeof path) < 0)
+        return 0;
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    return !stat(slash ? path : ".", &data) && !stat(o->scratch, &scratch) &&
+           data.st_dev == scratch.st_dev;
+}
+
+static int try_it(const struct mr_advice_opts *o, const struct mr_findings *f,
+                  const struct mr_advice *a, struct mr_smaller_advice *s, struct mr_error *err)
+{
+    struct mr_advice_opts with = *o;
+    struct mr_findings found;
+    with.data = s->set.data;
+    if (s->set.n_files < with.now.batch)
+        return mr_fail(err, -ENOSPC, "there is room for %u files, fewer than a batch has",
+                       s->set.n_files);
+    unsigned reads = a->best.engine == MR_ENGINE_URING ? a->best.io_depth : a->best.threads;
+    int r = mr_findings_retake(&with, s->set.bytes_after, reads, f, &found, err);
+    if (!r && mr_advice_predict(&with, &found, a, &s->predicted_per_s))
+        r = mr_fail(err, -ENOMEM, "no memory");
+    if (r)
+        return r;
+    s->image_cpu_s = found.image_cpu_s;
+    s->proof = found.proof;
+    if (s->predicted_per_s <= MR_WORTH_IT * a->predicted_per_s)
+        return 0;
+    mr_advice_say(o, "smaller images, the recommended configuration");
+    return mr_advice_measure(&with, a, s->predicted_per_s, &s->measured_per_s, err);
+}
+
+int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
+                     const struct mr_advice *a, struct mr_smaller_advice *out, struct mr_error *err)
+{
+    struct mr_smaller_advice s = {.side = side_for(o->decode),
+                                  .image_cpu_s = NAN,
+                                  .predicted_per_s = NAN,
+                                  .measured_per_s = NAN};
+    struct mr_smaller_opts how = {.data = o->data,
+                                  .side = s.side,
+                                  .scratch = o->scratch,
+                                  .of_its_own = !o->storage,
+                                  .box_s = MAKE_S,
+                                  .should_stop = o->should_stop,
+                                  .ctx = o->ctx};
+    if (!o->storage && !is_on_storage(o))
+        return mr_fail(err, -EXDEV,
+                       "nothing can be written where the images are, and %s is on "
+                       "another storage",
+                       o->scratch);
+    mr_advice_say(o, "making images smaller");
+    int r = mr_smaller_set_make(&how, &s.set, err);
+    if (!r && s.set.data)
+        r = try_it(o, f, a, &s, err);
+    mr_smaller_set_fini(&s.set);
+    if (!r)
+        *out = s;
+    return r;
+}
+
+void mr_smaller_text(const struct mr_smaller_advice *s, char *text, size_t cap)
+{
+    snprintf(text, cap, "shorter side %u instead of %u, JPEG quality %d", s->side,
+             s->set.shorter_side, MR_SMALLER_QUALITY);
+}
+
+/* A sentence or two. */
+static void explain(const struct mr_smaller_advice *s, const struct mr_advice *a, char *text,
+                    size_t cap)
+{
+    char change[96];
+    double gain = s->predicted_per_s / a->predicted_per_s - 1;
+    mr_smaller_text(s, change, sizeof change);
+    if (isnan(s->predicted_per_s))
+        snprintf(text, cap,
+                 "The stored images are no larger than training needs: their shorter side is %u "
+                 "pixels, and %u are enough.",
+                 s->set.shorter_side, s->side);
+    else if (isnan(s->measured_per_s))
+        snprintf(text, cap, "Smaller stored images (%s) would not help: something else limits.",
+                 change);
+    else
+        snprintf(text, cap,
+                 "Store the images smaller (%s: %.0f KB a file instead of %.0f): %.0f%% more "
+                 "images/s than with the configuration alone are predicted.",
+                 change, s->set.bytes_after / 1e3, s->set.bytes_before / 1e3, 100 * gain);
+}
+
+struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct mr_advice *a,
+                                const char *why)
+{
+    struct mr_json *o = mr_json_object();
+    char text[400];
+    mr_json_set(o, "tried", mr_json_bool(s && !isnan(s->predicted_per_s)));
+    if (!s) {
+        snprintf(text, sizeof text, "Smaller stored images were not tried: %s.", why);
+        mr_json_set(o, "text", mr_json_string(text));
+        return o;
+    }
+    const struct mr_smaller_set *set = &s->set;
+    explain(s, a, text, sizeof text);
+    mr_json_set(o, "text", mr_json_string(text));
+    mr_json_set(o, "side", mr_json_int(s->side));
+    mr_json_set(o, "quality", mr_json_int(MR_SMALLER_QUALITY));
+    mr_json_set(o, "shorter_side", mr_json_int(set->shorter_side));
+    mr_json_set(o, "looked_at", mr_json_int(set->n_looked_at));
+    mr_json_set(o, "broken", mr_json_int(set->n_broken));
+    mr_json_set(o, "larger", mr_json_int(set->n_larger));
+    mr_json_set(o, "images", mr_json_int(set->n_images));
+    mr_json_set(o, "files", mr_json_int(set->n_files));
+    mr_json_set(o, "file_bytes", mr_json_real(set->n_images ? set->bytes_before : NAN));
+    mr_json_set(o, "smaller_file_bytes", mr_json_real(set->n_images ? set->bytes_after : NAN));
+    mr_json_set(o, "smaller_image_cpu_s", mr_json_real(s->image_cpu_s));
+    mr_json_set(o, "predicted_images_per_s", mr_json_real(s->predicted_per_s));
+    mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured_per_s));
+    mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured_per_s - 1)));
+    return o;
+}
