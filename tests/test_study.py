@@ -441,6 +441,17 @@ class Trouble(StudyCase):
         done = self.study("--only", "files", status=1, stranger=True)
         self.assertIn(f"--out {self.out}: Permission denied", done.err)
 
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_out_is_on_a_read_only_disk(self):
+        where = self.small_disk(8)
+        (where / "there").mkdir()
+        subprocess.run(["mount", "-o", "remount,ro", where], check=True)
+        for out in (where / "there", where / "to-be-made"):
+            done = self.study("--only", "files", out=out, status=1)
+            self.assertIn(f"--out {out}: Read-only file system; name a folder that can be written",
+                          done.err)
+
     @unittest.skipUnless(is_root(), "needs root to become somebody else")
     def test_data_that_cannot_be_written_is_studied_all_the_same(self):
         self.out.mkdir()
@@ -531,9 +542,12 @@ class Trouble(StudyCase):
         where = self.small_disk(32)  # where raw limits are measured quickly
         shutil.copytree(self.three("few"), where / "few")
         refused = seccomp_filter.refuse(*seccomp_filter.IO_URING)
-        done = self.study("--only", "baseline,read,decode", "--runs", 1, data=where / "few",
-                          preexec_fn=refused, timeout=LONG_S)
+        done = self.study("--only", "baseline,read,decode,verdict", "--runs", 1,
+                          data=where / "few", preexec_fn=refused, timeout=LONG_S)
         self.assertIn("Report: ", done.out)
+        verdict = self.result("verdict")
+        self.assertTrue(verdict["finished"], verdict["missing"])
+        self.assertNotIn("uring", verdict["points"][0]["recommendation"]["change"])
         for name in ("read", "decode"):
             result = self.result(name)
             self.assertTrue(result["finished"], result["missing"])
@@ -544,6 +558,25 @@ class Trouble(StudyCase):
         self.assertTrue(result["finished"], result["missing"])
         self.assertNotIn("uring", {p["engine"] for p in result["points"]})
         self.assertIn("threads", {p["engine"] for p in result["points"]})
+        self.assertEqual(scratch_folders(where), [])
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_a_disk_of_200_mb(self):
+        where = self.small_disk(200)
+        shutil.copytree(self.three("few"), where / "few")
+        done = self.study("--only", "baseline,checkpoint,phases,verdict", "--runs", 1,
+                          data=where / "few", timeout=LONG_S)
+        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
+        self.assertIn("MB free", self.section("checkpoint"))
+        for name, words in (("baseline", "MB instead of"), ("phases", "Without a checkpoint: "),
+                            ("verdict", "unproven")):
+            result = self.result(name)
+            self.assertTrue(result["finished"], result["missing"])
+            self.assertTrue(any(words in w for w in result["warnings"]), result["warnings"])
+            self.assertIn(words, self.section(name))
+        self.assertTrue(self.result("verdict")["points"][0]["smaller_images"]["tried"])
+        self.assertGreater(self.free_mib(where), 100)
         self.assertEqual(scratch_folders(where), [])
 
     @unittest.skipUnless(is_root(), "needs root to mount")

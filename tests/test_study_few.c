@@ -1,0 +1,186 @@
+/* test_study_few.c - a data set with hardly anything in it goes through every experiment: each
+ * gives points or says why not, the page repeats that, and nothing is left behind.
+ *
+ * A study takes minutes because accelerators take seconds a step, the grid has many points, and
+ * limits and checkpoints are files of gigabytes.  Here steps take milliseconds, of each row the
+ * first and the last point are measured, and the disk claims to be nearly full.  All else is what
+ * the program runs. */
+#include "unit.h"
+
+#include "json.h"
+#include "lab.h"
+#include "report.h"
+#include "train_set.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define QUICKER    300
+#define FREE_BYTES ((uint64_t)24 << 20)
+
+void __real_mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
+                            struct mr_train_opts *out);
+void __wrap_mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
+                            struct mr_train_opts *out);
+int __wrap_mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n);
+int __real_statvfs64(const char *path, struct statvfs *out);
+int __wrap_statvfs64(const char *path, struct statvfs *out);
+
+void __wrap_mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
+                            struct mr_train_opts *out)
+{
+    __real_mr_lab_training(lab, step_s / QUICKER, s, out);
+}
+
+int __wrap_mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)
+{
+    int skips = k && k + 1 < n;
+    lab->n_left_out += (unsigned)skips;
+    return skips;
+}
+
+int __wrap_statvfs64(const char *path, struct statvfs *out)
+{
+    int r = __real_statvfs64(path, out);
+    out->f_bavail = FREE_BYTES / out->f_frsize;
+    return r;
+}
+
+/* Those that look at the data set, and no checkpoint, for which there is no room. */
+static const char *const of_data[] = {"read",   "decode", "overlap", "activity",
+                                      "phases", "files",  "verdict", NULL};
+
+static void on_finished(void *ctx, const char *experiment, struct mr_json *result)
+{
+    assert_string_equal(mr_json_text(mr_json_at(result, "experiment")), experiment);
+    mr_json_append(ctx, result);
+}
+
+/* Experiments of these names, NULL = all; a study's results, to be freed. */
+static struct mr_json *study(struct tempdir *t, struct mr_dataset *data, const char *const *only)
+{
+    struct mr_json *list = mr_json_array();
+    struct mr_study_opts o = {.data = data,
+                              .n_images = mr_dataset_size(data),
+                              .data_path = "few",
+                              .scratch = tempdir_mkdir(t, "scratch"),
+                              .runs = 1,
+                              .only = only,
+                              .finished = on_finished,
+                              .ctx = list};
+    struct mr_error err = {0};
+    struct mr_json *root = mr_json_object();
+    char scratch[512];
+    snprintf(scratch, sizeof scratch, "%s", o.scratch);
+    o.scratch = scratch;
+    if (mr_study_run(&o, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(tempdir_count(scratch), 0);
+    mr_json_set(root, "command", mr_json_string("study"));
+    mr_json_set(root, "results", list);
+    return root;
+}
+
+static const struct mr_json *result_of(const struct mr_json *root, size_t i)
+{
+    return mr_json_item(mr_json_at(root, "results"), i);
+}
+
+static size_t n_results(const struct mr_json *root)
+{
+    return mr_json_len(mr_json_at(root, "results"));
+}
+
+/* Does the section of an experiment hold these words? */
+static int section_says(const char *page, const char *experiment, const char *words)
+{
+    char head[64];
+    snprintf(head, sizeof head, "<section id=\"%s\">", experiment);
+    const char *begin = strstr(page, head), *at = begin ? strstr(begin, words) : NULL;
+    return at && at < strstr(begin, "</section>");
+}
+
+/* Each experiment has points, or words why not; so has the page. */
+static void check(const struct mr_json *root)
+{
+    struct mr_report_opts o = {0};
+    struct mr_markup page = {0};
+    struct mr_error err = {0};
+    if (mr_report_render(root, &o, &page, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < n_results(root); i++) {
+        const struct mr_json *e = result_of(root, i);
+        const char *name = mr_json_text(mr_json_at(e, "experiment"));
+        const char *why = mr_json_text(mr_json_at(e, "missing"));
+        assert_int_equal(mr_json_is_true(mr_json_at(e, "finished")), !why);
+        if (why ? !why[0] : !mr_json_len(mr_json_at(e, "points")))
+            fail_msg("%s has neither points nor words", name);
+        if (!section_says(page.data, name, why ? "chip missing" : "<figure"))
+            fail_msg("%s is not on the page", name);
+    }
+    mr_markup_fini(&page);
+}
+
+static void three_images_go_through_every_experiment(void **state)
+{
+    struct mr_dataset *d = train_set_new(*state, "set", 3, 1);
+    struct mr_json *root = study(*state, d, NULL);
+    check(root);
+    for (unsigned i = 0; mr_study_name(i); i++) {
+        const struct mr_json *e = result_of(root, i);
+        const char *why = mr_json_text(mr_json_at(e, "missing"));
+        assert_string_equal(mr_json_text(mr_json_at(e, "experiment")), mr_study_name(i));
+        if (!strcmp(mr_study_name(i), "checkpoint"))
+            assert_non_null(strstr(why, "has 24 MB free, and checkpoints"));
+        else if (why)
+            fail_msg("%s: %s", mr_study_name(i), why);
+    }
+    mr_json_free(root);
+    mr_dataset_unref(d);
+}
+
+static void a_single_image_does(void **state)
+{
+    struct mr_dataset *d = train_set_new(*state, "set", 1, 1);
+    struct mr_json *root = study(*state, d, of_data);
+    assert_int_equal(n_results(root), ARRAY_LEN(of_data) - 1);
+    check(root);
+    mr_json_free(root);
+    mr_dataset_unref(d);
+}
+
+/* What only looks at files has results; all others name one. */
+static void broken_images_are_named_by_every_experiment_that_decodes(void **state)
+{
+    struct mr_dataset *d;
+    for (unsigned i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "broken/%u.jpg", i);
+        tempdir_text(*state, name, "\xff\xd8 that is all there is of it");
+    }
+    assert_int_equal(mr_dataset_open(tempdir_path(*state, "broken"), &d, NULL), 0);
+    struct mr_json *root = study(*state, d, of_data);
+    assert_int_equal(n_results(root), ARRAY_LEN(of_data) - 1);
+    check(root);
+    for (size_t i = 0; i < n_results(root); i++) {
+        const struct mr_json *e = result_of(root, i);
+        const char *name = mr_json_text(mr_json_at(e, "experiment"));
+        const char *why = mr_json_text(mr_json_at(e, "missing"));
+        int decodes = strcmp(name, "read") && strcmp(name, "files");
+        if (decodes ? !why || !strstr(why, ".jpg") : !!why)
+            fail_msg("%s: %s", name, why ? why : "has results");
+    }
+    mr_json_free(root);
+    mr_dataset_unref(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_TEMPDIR(three_images_go_through_every_experiment),
+        WITH_TEMPDIR(a_single_image_does),
+        WITH_TEMPDIR(broken_images_are_named_by_every_experiment_that_decodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
