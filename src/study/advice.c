@@ -204,7 +204,7 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_advice *a,
                       double expected_per_s, double *per_s, struct mr_error *err)
 {
     struct mr_device *storage = a->on_tier ? o->tier : o->storage;
-    struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage};
+    struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage, expected_per_s};
     struct mr_bench_result result;
     if (o->step_s > 0)
         return train(o, &a->best, storage, expected_per_s, per_s, err);

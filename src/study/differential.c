@@ -25,7 +25,8 @@
 #define NAMES        64   /* lines of the list of one sample */
 #define WARM_SAMPLES 1536 /* as many of a larger set are read before, so that they are cached */
 #define COLD_SAMPLES 2048 /* a cold run has no more than that and */
-#define COLD_PER_S   8192 /* so many for each second: it may be a huge set, and all are evicted */
+#define COLD_PER_S   4096 /* so many for each second: it may be a huge set, and all are evicted */
+#define MARGIN       1.5  /* times as many as are expected */
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define CROWD        2    /* workers a core, when they are to take turns */
 
@@ -56,6 +57,15 @@ void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,
                                    .should_stop_ctx = o->ctx};
 }
 
+/* Batches of a cold run: all that it may draw is evicted before. */
+static uint64_t n_cold(const struct mr_advice_opts *o, const struct mr_draw_plan *d)
+{
+    double batch = d->setup.batch, most = COLD_PER_S * o->box_s + COLD_SAMPLES;
+    if (d->expected_per_s > 0)
+        most = fmin(most, MARGIN * d->expected_per_s * o->box_s + batch * (d->setup.prefetch + 4));
+    return (uint64_t)(most / batch) + 1;
+}
+
 int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
                 struct mr_bench_result *keep, struct mr_error *err)
 {
@@ -70,7 +80,7 @@ int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
     if (d->from == MR_FROM_CACHE && n > WARM_SAMPLES)
         b.pipe.batches = WARM_SAMPLES / d->setup.batch + 1;
     else if (b.cold)
-        b.pipe.batches = (uint64_t)(COLD_PER_S * o->box_s + COLD_SAMPLES) / d->setup.batch + 1;
+        b.pipe.batches = n_cold(o, d);
     b.touched = b.pipe.batches * d->setup.batch;
     int r = mr_microbench_run(&b, keep, &own);
     if (r)
@@ -131,7 +141,7 @@ static int measure_curve(const struct mr_advice_opts *o, unsigned most, struct m
     for (unsigned depth = 1; depth <= MR_MOST_THREADS && depth < 2 * most && n_flat < 2;
          depth *= 2) {
         struct mr_setup s = {.threads = depth, .batch = o->now.batch};
-        struct mr_draw_plan d = {o->data, s, 0, MR_FROM_STORAGE, o->storage};
+        struct mr_draw_plan d = {o->data, s, 0, MR_FROM_STORAGE, o->storage, 0};
         struct mr_bench_result result;
         char what[64];
         d.setup.prefetch = mr_enough_prefetch(s.batch, depth);
@@ -156,7 +166,7 @@ static int measure_curve(const struct mr_advice_opts *o, unsigned most, struct m
 static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
                         struct mr_setup s, double *per_s, double *cpu_s, struct mr_error *err)
 {
-    struct mr_draw_plan d = {o->data, s, 1, MR_FROM_CACHE, NULL};
+    struct mr_draw_plan d = {o->data, s, 1, MR_FROM_CACHE, NULL, 0};
     struct mr_bench_result result;
     unsigned under_way = s.engine == MR_ENGINE_URING ? s.io_depth : s.threads;
     d.setup.batch = o->now.batch;
@@ -189,7 +199,7 @@ static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double
                    struct mr_error *err)
 {
     struct mr_setup s = {.threads = f->cores, .batch = o->now.batch};
-    struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL};
+    struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL, 0};
     struct mr_advice_opts once = *o;
     struct mr_bench_result result;
     once.runs = 1;
@@ -237,7 +247,7 @@ static int measure_one_sample(const struct mr_advice_opts *o, struct mr_findings
     if (r)
         return r;
     struct mr_setup s = {.threads = f->cores, .batch = o->now.batch < NAMES ? o->now.batch : NAMES};
-    struct mr_draw_plan d = {one, s, 0, MR_FROM_CACHE, NULL};
+    struct mr_draw_plan d = {one, s, 0, MR_FROM_CACHE, NULL, 0};
     d.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
     mr_advice_say(o, "one sample, not decoded");
     r = mr_draw_run(o, &d, &result, err);
@@ -265,7 +275,7 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
 {
     struct mr_findings f = {0};
     struct mr_bench_result result;
-    struct mr_draw_plan whole = {o->data, o->now, 1, MR_FROM_STORAGE, o->storage};
+    struct mr_draw_plan whole = {o->data, o->now, 1, MR_FROM_STORAGE, o->storage, 0};
     double warm_read_cpu = 0;
     cpu_set_t set;
     f.cores = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
@@ -273,6 +283,7 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
     if (!r)
         r = measure_curve(o, MR_MOST_THREADS, &f, err);
     mr_advice_say(o, "everything cold");
+    whole.expected_per_s = 2 * f.one_decoded; /* it may have been a large one */
     if (!r)
         r = mr_draw_run(o, &whole, &result, err);
     /* Last, as what others do on this machine changes: right before it is relied on. */

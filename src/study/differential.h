@@ -16,6 +16,7 @@ struct mr_draw_plan {
     int decode;
     enum { MR_FROM_CACHE, MR_FROM_STORAGE } from;
     struct mr_device *storage; /* MR_FROM_STORAGE; NULL = the real one */
+    double expected_per_s;     /* samples: no more than that, roughly; 0 = not known */
 };
 
 /* Draw batches as fast as they come.  `keep` has no list of runs and need not be freed. */

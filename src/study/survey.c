@@ -2,8 +2,11 @@
  *
  * Several threads take samples by number: size and residency of each file; the header of up to a
  * thousand, evenly spread; with `check` the whole of every file, decoded if it is an image.  What a
- * thread sees goes into arrays at the sample's number, so nothing is shared but the counter, and
- * the sums are made at the end, in order, by the caller's thread. */
+ * thread sees goes into an array at the look's number, so nothing is shared but the counter, and
+ * the sums are made at the end, in order, by the caller's thread.
+ *
+ * A survey with a box looks at samples in the order of a permutation, and at no more than could be
+ * seen in a moment: then neither time nor memory grows with the data set. */
 #include "survey.h"
 
 #include "buffer.h"
@@ -26,6 +29,7 @@
 #include <sys/stat.h>
 
 #define MAX_THREADS 64
+#define MOST_BOXED  ((uint64_t)1 << 17) /* looks of a survey with a box */
 
 /* What was seen of one sample. */
 struct sight {
@@ -38,7 +42,7 @@ struct sight {
 struct expedition {
     const struct mr_dataset *data;
     const struct mr_survey_opts *o;
-    uint64_t n, probe_every;
+    uint64_t n, probe_every;     /* looks */
     struct mr_permutation order; /* boxed: in which samples are looked at */
     uint64_t end_ns;             /* boxed: when that ends; else 0 */
     atomic_uint_fast64_t next;
@@ -75,11 +79,17 @@ static int probe(struct scout *s, const char *path, struct sight *seen)
     return r;
 }
 
-static int look_at(struct scout *s, uint64_t i, struct sight *seen)
+/* The sample of look k. */
+static uint64_t sample_of(const struct expedition *x, uint64_t k)
+{
+    return x->end_ns ? mr_permutation_at(&x->order, k) : k;
+}
+
+static int look_at(struct scout *s, uint64_t k, struct sight *seen)
 {
     char path[PATH_MAX];
     struct stat st;
-    int r = mr_dataset_path(s->x->data, i, path, sizeof path);
+    int r = mr_dataset_path(s->x->data, sample_of(s->x, k), path, sizeof path);
     if (r < 0)
         return r;
     if (stat(path, &st))
@@ -89,7 +99,7 @@ static int look_at(struct scout *s, uint64_t i, struct sight *seen)
     struct mr_cache_sweep was = s->cache;
     if (!r)
         r = mr_cache_sweep_file(&s->cache, path, 0);
-    if (!r && (s->x->o->check || i % s->x->probe_every == 0)) {
+    if (!r && (s->x->o->check || k % s->x->probe_every == 0)) {
         r = probe(s, path, seen);
         /* Looking at a data set must not warm it: what was not cached is dropped again. */
         if (s->cache.cached_before == was.cached_before && s->cache.n_unknown == was.n_unknown)
@@ -106,8 +116,6 @@ static void *scout_main(void *arg)
     while (!atomic_load(&x->stop) && (i = atomic_fetch_add(&x->next, 1)) < x->n) {
         if (x->end_ns && mr_clock_ns() >= x->end_ns)
             break;
-        if (x->end_ns)
-            i = mr_permutation_at(&x->order, i);
         x->sight[i].code = look_at(s, i, &x->sight[i]);
         if (!s->leads)
             continue;
@@ -217,6 +225,7 @@ static void report_broken(struct expedition *x, uint64_t i)
     char path[PATH_MAX];
     if (!x->o->on_broken)
         return;
+    i = sample_of(x, i);
     if (mr_dataset_path(x->data, i, path, sizeof path) < 0)
         snprintf(path, sizeof path, "sample %llu", (unsigned long long)i);
     x->o->on_broken(x->o->ctx, path,
@@ -304,6 +313,11 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
                           .memory_bytes = mr_dataset_memory(data),
                           .checked = o->check};
     struct expedition x = {.data = data, .o = o, .n = s.samples};
+    if (o->box_s > 0 && x.n) {
+        mr_permutation_init(&x.order, x.n, 0);
+        x.end_ns = mr_clock_ns() + (uint64_t)(o->box_s * 1e9);
+        x.n = x.n < MOST_BOXED ? x.n : MOST_BOXED;
+    }
     x.probe_every = (x.n + MR_SURVEY_PROBES - 1) / MR_SURVEY_PROBES;
     x.probe_every += !x.probe_every;
     x.sight = calloc(x.n + 1, sizeof *x.sight);
@@ -311,15 +325,12 @@ int mr_survey_run(const struct mr_dataset *data, const struct mr_survey_opts *o,
     int r = x.sight && v ? 0 : -ENOMEM;
     for (uint64_t i = 0; !r && i < x.n; i++)
         x.sight[i].code = 1;
-    if (!r && o->box_s > 0 && x.n) {
-        mr_permutation_init(&x.order, x.n, 0);
-        x.end_ns = mr_clock_ns() + (uint64_t)(o->box_s * 1e9);
-    }
     if (!r)
         r = explore(&x, &s);
     if (!r) {
         add_up(&x, &s, v);
-        count_classes(data, &s, v);
+        if (x.n == s.samples)
+            count_classes(data, &s, v);
         s.partial = atomic_load(&x.stop);
         *out = s;
         r = s.partial ? -ECANCELED : 0;

@@ -49,7 +49,8 @@ struct mr_survey_opts {
     int (*should_stop)(void *ctx);
     void *ctx;
     /* Look at samples in a random order until so many seconds have passed: whenever that is, they
-     * are a fair choice.  0 = at all of them, in order. */
+     * are a fair choice.  At no more than 131,072 then; samples of classes are not counted where
+     * there are more.  0 = at all of them, in order. */
     double box_s;
 };
 
