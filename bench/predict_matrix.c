@@ -11,8 +11,13 @@
  * of 256.
  *
  * "now" is what the pipeline as it was delivers, drawn as fast as it comes; the error is that of
- * the prediction against the measurement.  Two sets of photos are made in DIR and removed. */
-#include "advice.h"
+ * the prediction against the measurement.  A prediction rests on CPU times that were measured some
+ * seconds before, so each row has a control: how fast cached images are decoded after the proof, of
+ * how fast they were before.  Where that strays by more than 5%, other programs took changing
+ * shares of the cores, and the row is run again, up to three times; what the error was plays no
+ * part in that.  Of several attempts the one with the control nearest to 1 is shown.  Two sets of
+ * photos are made in DIR and removed. */
+#include "differential.h"
 #include "image_spread.h"
 #include "imposed.h"
 #include "smaller_advice.h"
@@ -22,9 +27,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define WITHIN 0.10
-#define BOX_S  0.45
-#define RUNS   3
+#define WITHIN    0.10
+#define BOX_S     0.45
+#define RUNS      3
+#define TRIES     3
+#define DISTURBED 0.05 /* by how much a control may stray */
 
 static const struct row {
     const char *what, *profile; /* NULL = the storage as it is */
@@ -134,37 +141,34 @@ static void print_findings(const struct mr_findings *f)
     printf("\n");
 }
 
-/* A line of the table; 1 when the prediction was right. */
-static int print_row(const struct row *row, const char *change, double now, double predicted,
-                     double measured)
-{
-    double error = predicted / measured - 1;
-    int right = fabs(error) <= WITHIN;
-    printf("| %s | %s | %.1f | %.1f | %.1f | %+.1f%%%s |\n", row->what, change, now, predicted,
-           measured, 100 * error, right ? "" : " **wrong**");
-    fflush(stdout);
-    return right;
-}
+/* One attempt at a row. */
+struct proof {
+    struct mr_findings f;
+    char change[224];
+    double now, predicted, measured;
+    double control; /* how fast cached images were decoded afterwards, of how fast before */
+};
 
 /* With images stored smaller; "now" is then the pipeline that was recommended for those as they
  * are. */
-static int prove_smaller(const struct row *row, const struct mr_advice_opts *o,
-                         const struct mr_findings *f, const struct mr_advice *a)
+static void prove_smaller(const struct row *row, const struct mr_advice_opts *o,
+                          const struct mr_advice *a, struct proof *out)
 {
     struct mr_smaller_advice s;
     struct mr_error err = {0};
-    char configuration[96], image[96], change[224];
-    if (mr_smaller_prove(o, f, a, &s, &err))
+    char configuration[96], image[96];
+    if (mr_smaller_prove(o, &out->f, a, &s, &err))
         imposed_die(row->what, err.text);
     mr_advice_text(o, a, configuration, sizeof configuration);
     mr_smaller_text(&s, image, sizeof image);
-    snprintf(change, sizeof change, "%s, images with a %s", configuration, image);
-    return print_row(row, change, a->measured_per_s, s.predicted_per_s, s.measured_per_s);
+    snprintf(out->change, sizeof out->change, "%s, images with a %s", configuration, image);
+    out->now = a->measured_per_s;
+    out->predicted = s.predicted_per_s;
+    out->measured = s.measured_per_s;
 }
 
-/* 1 when the prediction was right. */
-static int prove_row(const struct row *row, const struct imposed_photos *photos,
-                     struct mr_device *tier, int in_detail)
+static void prove(const struct row *row, const struct imposed_photos *photos,
+                  struct mr_device *tier, struct proof *out)
 {
     struct mr_decoder_opts decode = {.width = row->side, .height = row->side};
     struct mr_advice_opts o = {.data = row->large ? photos->large : photos->small,
@@ -177,18 +181,42 @@ static int prove_row(const struct row *row, const struct imposed_photos *photos,
                                .runs = RUNS,
                                .box_s = BOX_S,
                                .seed = 1};
-    struct mr_findings f;
     struct mr_advice a;
     struct mr_error err = {0};
-    char change[96];
-    if (mr_findings_take(&o, &f, &err) || mr_advice_prove(&o, &f, &a, &err))
+    if (mr_findings_take(&o, &out->f, &err) || mr_advice_prove(&o, &out->f, &a, &err))
         imposed_die(row->what, err.text);
-    mr_advice_text(&o, &a, change, sizeof change);
-    int right = row->smaller ? prove_smaller(row, &o, &f, &a)
-                             : print_row(row, change, f.cold, a.predicted_per_s, a.measured_per_s);
-    if (in_detail)
-        print_findings(&f);
+    mr_advice_text(&o, &a, out->change, sizeof out->change);
+    out->now = out->f.cold;
+    out->predicted = a.predicted_per_s;
+    out->measured = a.measured_per_s;
+    if (row->smaller)
+        prove_smaller(row, &o, &a, out);
+    /* Last of all, for both kinds of rows. */
+    if (mr_findings_control(&o, &out->f, &out->control, &err))
+        imposed_die(row->what, err.text);
     mr_device_close(o.storage);
+}
+
+/* A line of the table; 1 when the prediction was right. */
+static int prove_row(const struct row *row, const struct imposed_photos *photos,
+                     struct mr_device *tier, int in_detail)
+{
+    struct proof best = {.control = INFINITY}, next;
+    unsigned tries = 0;
+    while (tries < TRIES && fabs(best.control - 1) > DISTURBED) {
+        prove(row, photos, tier, &next);
+        if (fabs(next.control - 1) < fabs(best.control - 1))
+            best = next;
+        tries++;
+    }
+    double error = best.predicted / best.measured - 1;
+    int right = fabs(error) <= WITHIN;
+    printf("| %s | %s | %.1f | %.1f | %.1f | %+.1f%%%s | %.3f | %u |\n", row->what, best.change,
+           best.now, best.predicted, best.measured, 100 * error, right ? "" : " **wrong**",
+           best.control, tries);
+    fflush(stdout);
+    if (in_detail)
+        print_findings(&best.f);
     return right;
 }
 
@@ -204,8 +232,8 @@ int main(int argc, char **argv)
     imposed_photos_init(&photos, argv[1], 200, 100);
     struct mr_device *tier = imposed_device("optane");
     int uring = imposed_uring_works(photos.small);
-    printf("| imposed | recommended | now, images/s | predicted | measured | error |\n"
-           "|--|--|--|--|--|--|\n");
+    printf("| imposed | recommended | now, images/s | predicted | measured | error | control | "
+           "tries |\n|--|--|--|--|--|--|--|--|\n");
     for (size_t i = 0; i < N_ROWS; i++)
         if ((!only || only == i + 1) && (uring || rows[i].now.engine == MR_ENGINE_THREADS)) {
             right += (unsigned)prove_row(&rows[i], &photos, tier, only != 0);

@@ -31,6 +31,8 @@ static struct mr_verdict judged(const struct mr_verdict_input *in)
     mr_verdict_judge(in, &v);
     assert_true(v.text[0]);
     assert_true(strlen(v.text) < sizeof v.text - 1); /* not cut */
+    assert_true(strlen(v.finding) < sizeof v.finding - 1);
+    assert_memory_equal(v.text, v.finding, strlen(v.finding));
     return v;
 }
 

@@ -40,7 +40,8 @@ struct mr_verdict {
     enum mr_limit limit;
     enum mr_input_wait rating;
     double wait_share; /* of the run's time */
-    char text[400];
+    char finding[400]; /* what limits, in words, */
+    char text[600];    /* and followed by what usually helps */
 };
 
 struct mr_device_profile;

@@ -301,6 +301,18 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
     return 0;
 }
 
+int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f, double *times,
+                        struct mr_error *err)
+{
+    struct mr_setup one_each = {.threads = f->cores};
+    double per_s, cpu_s;
+    mr_advice_say(o, "everything warm, again");
+    int r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
+    if (!r)
+        *times = per_s / f->warm;
+    return r;
+}
+
 int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,
                        const struct mr_findings *before, struct mr_findings *out,
                        struct mr_error *err)

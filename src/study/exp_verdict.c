@@ -6,7 +6,7 @@
  * words, and scales them to published accelerators. */
 #include "lab.h"
 
-#include "advice.h"
+#include "differential.h"
 #include "image_spread.h"
 #include "smaller_advice.h"
 #include "verdict.h"
@@ -16,16 +16,21 @@
 #include <sched.h>
 #include <stdio.h>
 
-#define ACCELERATOR "emulated:resnet50-h100"
-#define QUICK_BOX_S 0.7
-#define FULL_BOX_S  10.0
-#define SMALLER_BOX 0.6 /* of these, for runs with smaller images */
+#define ACCELERATOR     "emulated:resnet50-h100"
+#define QUICK_BOX_S     0.7
+#define FULL_BOX_S      10.0
+#define MOST_CORES      64.0 /* of the curve, unless there are more here */
+#define SYNTHETIC_STEPS 4
+#define DISTURBED       0.10 /* by how much the control may stray */
+#define TIER            3    /* optane */
+#define SMALLER_BOX     0.6  /* of these, for runs with smaller images */
 
 static const char *const accelerators[] = {"resnet50-v100", "resnet50-a100", "resnet50-h100"};
 
 struct need { /* one accelerator's */
     unsigned batch;
-    double per_s; /* images */
+    double per_s;           /* images, as published, */
+    double synthetic_per_s; /* and as the emulated one does */
 };
 
 static void judge(struct mr_lab *lab, const struct mr_findings *f, const struct need *need,
@@ -59,43 +64,53 @@ static void judge(struct mr_lab *lab, const struct mr_findings *f, const struct 
     mr_verdict_judge(&in, v);
 }
 
-static struct mr_json *sizing(const struct mr_findings *f)
+/* Images a second that one accelerator takes; 0 when it is not known. */
+static double taken_by(const char *accelerator)
+{
+    struct mr_accelerator_spec a;
+    char name[64];
+    snprintf(name, sizeof name, "emulated:%s", accelerator);
+    if (mr_accelerator_spec_parse(name, &a, NULL))
+        return 0;
+    return a.own_batch / mr_accelerator_spec_seconds(&a, a.own_batch);
+}
+
+/* Storage and cores each for themselves, and together as the pipeline really was: `best` images a
+ * second. */
+static struct mr_json *sizing(const struct mr_findings *f, double best)
 {
     struct mr_json *list = mr_json_array();
     for (unsigned i = 0; i < 3; i++) {
-        struct mr_accelerator_spec a;
-        char name[64];
-        snprintf(name, sizeof name, "emulated:%s", accelerators[i]);
-        if (mr_accelerator_spec_parse(name, &a, NULL))
+        double need = taken_by(accelerators[i]);
+        if (need <= 0)
             continue;
-        double need = a.own_batch / mr_accelerator_spec_seconds(&a, a.own_batch);
         double by_storage = f->fetched / need, by_cores = f->cores / f->image_cpu_s / need;
         struct mr_json *o = mr_json_object();
         mr_json_set(o, "accelerator", mr_json_string(accelerators[i]));
         mr_json_set(o, "images_per_s_each", mr_json_real(need));
         mr_json_set(o, "by_storage", mr_json_real(by_storage));
         mr_json_set(o, "by_cores", mr_json_real(by_cores));
-        mr_json_set(o, "feeds", mr_json_real(floor(fmin(by_storage, by_cores))));
+        mr_json_set(o, "by_measured", mr_json_real(best / need));
+        mr_json_set(o, "feeds", mr_json_real(floor(fmin(fmin(by_storage, by_cores), best / need))));
         mr_json_append(list, o);
     }
     return list;
 }
 
-/* How many accelerators `x` of something would feed, for x up to twice what is here. */
+/* How many accelerators `x` of something would feed, well beyond what is here. */
 static struct mr_json *curves(const struct mr_findings *f, double image_bytes, int over_cores)
 {
     struct mr_json *list = mr_json_array();
+    double by_cores = f->cores / f->image_cpu_s;
+    double most = over_cores ? fmax(MOST_CORES, 2.0 * f->cores)
+                             : fmax(2 * by_cores, 1.25 * f->fetched) * image_bytes / 1e6;
     for (unsigned i = 0; i < 3; i++) {
-        struct mr_accelerator_spec a;
-        char name[64];
-        snprintf(name, sizeof name, "emulated:%s", accelerators[i]);
-        if (mr_accelerator_spec_parse(name, &a, NULL))
+        double need = taken_by(accelerators[i]);
+        if (need <= 0)
             continue;
-        double need = a.own_batch / mr_accelerator_spec_seconds(&a, a.own_batch);
-        double by_cores = f->cores / f->image_cpu_s;
         struct mr_json *o = mr_json_object(), *curve = mr_json_array();
         for (unsigned k = 0; k <= 16; k++) {
-            double x = over_cores ? 4.0 * k : 2 * by_cores * image_bytes / 1e6 * k / 16;
+            double x = most * k / 16;
             double images = over_cores ? fmin(x / f->image_cpu_s, f->fetched)
                                        : fmin(x * 1e6 / image_bytes, by_cores);
             struct mr_json *p = mr_json_array();
@@ -116,9 +131,8 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
 {
     struct mr_json *to = mr_json_object();
     char text[300], change[96];
-    double gain = a->predicted_per_s / a->now_per_s - 1;
     mr_advice_text(o, a, change, sizeof change);
-    if (1 + gain < MR_WORTH_IT)
+    if (a->predicted_per_s < MR_WORTH_IT * a->now_per_s)
         snprintf(
             text, sizeof text,
             "One worker per core (%s) is as good as any configuration here; what would help is "
@@ -127,14 +141,40 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
             f->fetched < f->cores / f->image_cpu_s ? "faster storage"
                                                    : "more cores, or smaller stored images");
     else
-        snprintf(text, sizeof text, "Use %s: %.0f%% more images/s are predicted.", change,
-                 100 * gain);
+        snprintf(text, sizeof text, "%s %s: %.0f images/s are predicted, %.0f%% more than now.",
+                 a->on_tier ? "Storage as fast as an Optane drive (emulated) would help:" : "Use",
+                 change, a->predicted_per_s, 100 * (a->predicted_per_s / f->cold - 1));
     mr_json_set(to, "text", mr_json_string(text));
     mr_json_set(to, "change", mr_json_string(change));
+    mr_json_set(to, "now_images_per_s", mr_json_real(f->cold));
+    mr_json_set(to, "now_predicted_images_per_s", mr_json_real(a->now_per_s));
     mr_json_set(to, "predicted_images_per_s", mr_json_real(a->predicted_per_s));
     mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured_per_s));
     mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured_per_s - 1)));
+    mr_json_set(to, "emulated", mr_json_bool(a->on_tier));
     return to;
+}
+
+/* Images a second that the accelerator trains on when it need not wait for input. */
+static int run_synthetic(struct mr_lab *lab, const struct mr_accelerator_spec *device,
+                         double *per_s)
+{
+    struct mr_train_opts t;
+    struct mr_train_result r;
+    double seconds = 0;
+    mr_lab_training(lab, 0, NULL, &t);
+    t.device = *device;
+    t.data = NULL;
+    t.synthetic = 1;
+    t.steps = SYNTHETIC_STEPS;
+    mr_lab_say(lab, "training without input");
+    int code = mr_train_run(&t, &r, lab->err);
+    for (uint64_t i = 1; i < r.steps; i++)
+        seconds += r.step[i].step_s;
+    if (!code)
+        *per_s = (double)(r.steps - 1) * t.pipe.batch / seconds;
+    mr_train_result_fini(&r);
+    return code;
 }
 
 /* The same with images stored smaller.  That it could not be tried is no reason to fail. */
@@ -155,9 +195,10 @@ static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
 }
 
 /* The differential runs, images/s. */
-static struct mr_json *rates_json(const struct mr_findings *f)
+static struct mr_json *rates_json(const struct mr_findings *f, const struct need *need)
 {
     struct mr_json *o = mr_json_object();
+    mr_json_set(o, "synthetic", mr_json_real(need->synthetic_per_s));
     mr_json_set(o, "one_sample_read", mr_json_real(f->hand_over));
     mr_json_set(o, "one_sample_decoded", mr_json_real(f->one_decoded));
     mr_json_set(o, "warm", mr_json_real(f->warm));
@@ -171,50 +212,103 @@ static void on_say(void *ctx, const char *what)
     mr_lab_say(ctx, "%s", what);
 }
 
-static struct mr_json *point(struct mr_lab *lab, const struct mr_findings *f,
-                             const struct need *need, struct mr_json *advice,
-                             struct mr_json *smaller)
+/* Files a second with as many reads at once as the pipeline has now: one for each worker. */
+static double fetched_now(const struct mr_findings *f)
 {
+    const struct mr_read_curve *c = &f->curve;
+    unsigned i = 0;
+    while (i + 1 < c->n && c->depth[i + 1] <= f->cores)
+        i++;
+    return c->per_s[i];
+}
+
+/* What was measured and predicted, all of it. */
+struct proof {
+    struct mr_findings f;
+    struct mr_advice a;
+    struct mr_json *smaller;
+    double control; /* how fast cached images were decoded at the end, of how fast before */
+};
+
+static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, const struct need *need,
+                             struct mr_json *advice)
+{
+    const struct mr_findings *f = &proof->f;
+    const struct mr_advice *a = &proof->a;
     static const char *const ratings[] = {"fine", "moderate", "high"};
     struct mr_json *p = mr_json_object();
     struct mr_verdict v;
-    char text[600];
+    char text[800];
     double per_batch = need->batch;
+    double best = a->on_tier ? f->cold : fmax(f->cold, a->measured_per_s);
     judge(lab, f, need, &v);
+    const char *words = mr_json_text(mr_json_at(advice, "text"));
+    int fine = v.limit == MR_LIMIT_NONE;
     snprintf(text, sizeof text,
-             "This machine delivers %.0f images/s; one accelerator (%s) takes %.0f. %s", f->cold,
-             accelerators[2], need->per_s, v.text);
+             "This machine delivers %.0f images/s; one accelerator (%s) takes %.0f. %s%s%s",
+             f->cold, accelerators[2], need->per_s, v.finding, fine ? "" : " ",
+             fine || !words ? "" : words);
     mr_json_set(p, "device", mr_json_string(ACCELERATOR));
     mr_json_set(p, "limit", mr_json_string(mr_limit_name(v.limit)));
     mr_json_set(p, "rating", mr_json_string(ratings[v.rating]));
     mr_json_set(p, "text", mr_json_string(text));
     mr_json_set(p, "step_s", mr_json_real(per_batch / f->cold));
-    mr_json_set(p, "fetch_s", mr_json_real(per_batch / f->fetched));
+    mr_json_set(p, "fetch_s", mr_json_real(per_batch / fetched_now(f)));
     mr_json_set(p, "decode_s",
                 mr_json_real(fmax(per_batch / f->warm - per_batch / f->hand_over, 0)));
     mr_json_set(p, "hand_over_s", mr_json_real(per_batch / f->hand_over));
-    mr_json_set(p, "compute_s", mr_json_real(per_batch / need->per_s));
+    mr_json_set(p, "compute_s", mr_json_real(per_batch / need->synthetic_per_s));
     mr_json_set(p, "image_cpu_s", mr_json_real(f->image_cpu_s));
     mr_json_set(p, "image_cpu_deviation", mr_json_real(mr_spread_deviation(&f->spread)));
     mr_json_set(p, "turns_cpu_s", mr_json_real(f->crowded_cpu_s - f->warm_cpu_s));
     mr_json_set(p, "ring_cpu_s", mr_json_real(f->ring_cpu_s));
     mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
-    mr_json_set(p, "rates", rates_json(f));
+    mr_json_set(p, "rates", rates_json(f, need));
+    mr_json_set(p, "control", mr_json_real(proof->control));
     mr_json_set(p, "recommendation", advice);
-    mr_json_set(p, "smaller_images", smaller);
-    mr_json_set(p, "sizing", sizing(f));
+    mr_json_set(p, "smaller_images", proof->smaller);
+    mr_json_set(p, "sizing", sizing(f, best));
+    mr_json_set(p, "cores", mr_json_int(f->cores));
+    mr_json_set(p, "storage_mb_per_s", mr_json_real(f->fetched * lab->image_bytes / 1e6));
     mr_json_set(p, "by_bandwidth", curves(f, lab->image_bytes, 0));
     mr_json_set(p, "by_cores", curves(f, lab->image_bytes, 1));
     return p;
+}
+
+/* The runs, in the order in which one rests on another. */
+static int measure(struct mr_lab *lab, const struct mr_advice_opts *o,
+                   const struct mr_accelerator_spec *device, struct need *need, struct proof *p)
+{
+    int r = run_synthetic(lab, device, &need->synthetic_per_s);
+    if (!r)
+        r = mr_findings_take(o, &p->f, lab->err);
+    if (!r)
+        r = mr_advice_prove(o, &p->f, &p->a, lab->err);
+    if (!r)
+        r = try_smaller(lab, o, &p->f, &p->a, &p->smaller);
+    if (!r)
+        r = mr_findings_control(o, &p->f, &p->control, lab->err);
+    return r;
+}
+
+static void add_warnings(struct mr_lab *lab, const struct proof *p)
+{
+    if (p->a.without_ring.text[0])
+        mr_lab_warn(lab, "The io_uring engine is not available here: %s", p->a.without_ring.text);
+    if (fabs(p->control - 1) > DISTURBED)
+        mr_lab_warn(lab,
+                    "Cached images were decoded %.2f times as fast after the proof as before: "
+                    "other programs took changing shares of the cores, and predictions may be "
+                    "off by as much.",
+                    p->control);
+    mr_lab_check_cold(lab, p->f.proof);
 }
 
 int mr_exp_verdict(struct mr_lab *lab)
 {
     static const struct mr_decoder_opts decoder = {.width = 224, .height = 224};
     struct mr_accelerator_spec device;
-    struct mr_findings f;
-    struct mr_advice a;
-    struct mr_json *smaller = NULL;
+    struct proof p = {.control = 1};
     cpu_set_t set;
     uint64_t n = mr_dataset_size(lab->o->data);
     struct mr_advice_opts o = {
@@ -223,6 +317,7 @@ int mr_exp_verdict(struct mr_lab *lab)
         .now = {.threads = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set),
                 .batch = n < 64 ? (unsigned)n : 64,
                 .prefetch = 1},
+        .tier = lab->storage[TIER].device,
         .scratch = lab->o->scratch,
         .runs = lab->o->runs,
         .box_s = lab->o->full ? FULL_BOX_S : QUICK_BOX_S,
@@ -238,16 +333,12 @@ int mr_exp_verdict(struct mr_lab *lab)
     need.per_s = need.batch / mr_accelerator_spec_seconds(&device, need.batch);
     mr_lab_command(lab, "millrace train --data %s --device %s --cold", lab->o->data_path,
                    ACCELERATOR);
-    r = mr_findings_take(&o, &f, lab->err);
-    if (!r)
-        r = mr_advice_prove(&o, &f, &a, lab->err);
-    if (!r)
-        r = try_smaller(lab, &o, &f, &a, &smaller);
-    if (r)
+    r = measure(lab, &o, &device, &need, &p);
+    if (r) {
+        mr_json_free(p.smaller);
         return r;
-    if (a.without_ring.text[0])
-        mr_lab_warn(lab, "The io_uring engine is not available here: %s", a.without_ring.text);
-    mr_lab_check_cold(lab, f.proof);
-    mr_lab_point(lab, point(lab, &f, &need, recommendation(&o, &f, &a), smaller));
+    }
+    add_warnings(lab, &p);
+    mr_lab_point(lab, point(lab, &p, &need, recommendation(&o, &p.f, &p.a)));
     return 0;
 }
