@@ -43,7 +43,7 @@ struct mr_plot {
     int log_x, log_y;
     double y_reaches; /* the y axis goes at least as far; 0: as far as the data */
     int touching;     /* bars without gaps: a histogram */
-    const char *mark; /* areas: what happened at mark_x, a line across; NULL: nothing */
+    const char *mark; /* areas, lines: what is at mark_x, a line across; NULL: nothing */
     double mark_x;
     unsigned n_series;
     const struct mr_series *series;

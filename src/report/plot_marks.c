@@ -126,6 +126,14 @@ static int is_drawn(const struct mr_point *q)
     return isfinite(q->x) && isfinite(q->y);
 }
 
+/* A line across at one x, which the legend explains. */
+static void draw_mark(const struct mr_frame *f)
+{
+    if (f->p->mark)
+        mr_markup_add(f->out, "<path class=\"mark\" d=\"M%.1f %.1fV%.1f\"/>",
+                      mr_scale_at(&f->x, f->p->mark_x), f->top, f->bottom);
+}
+
 void mr_draw_lines(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;
@@ -156,6 +164,7 @@ void mr_draw_lines(struct mr_frame *f)
         }
         end_series(f);
     }
+    draw_mark(f);
 }
 
 static void begin_zoom(struct mr_frame *f)
@@ -216,9 +225,7 @@ void mr_draw_areas(struct mr_frame *f)
         mr_markup_add(f->out, "Z\"/>");
         end_series(f);
     }
-    if (p->mark)
-        mr_markup_add(f->out, "<path class=\"mark\" d=\"M%.1f %.1fV%.1f\"/>",
-                      mr_scale_at(&f->x, p->mark_x), f->top, f->bottom);
+    draw_mark(f);
     draw_moments(f);
     mr_markup_add(f->out, "</svg>");
 }

@@ -283,9 +283,10 @@ static void advice_lines(const struct mr_json *root, struct mr_markup *text)
         double measured = mr_json_number(mr_json_at(a, "measured_images_per_s"));
         if (!words)
             continue;
-        mr_markup_add(text, "%s", words);
+        if (!strstr(headline(root), words))
+            mr_markup_add(text, "%s ", words);
         if (isfinite(predicted) && isfinite(measured))
-            mr_markup_add(text, " Predicted: %.0f images/s, measured: %.0f.", predicted, measured);
+            mr_markup_add(text, "Predicted: %.0f images/s, measured: %.0f.", predicted, measured);
         mr_markup_add(text, "\n");
     }
 }

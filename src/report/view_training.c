@@ -204,7 +204,7 @@ static void show_split(struct mr_view *v)
                                   .x_label = "",
                                   .y_label = "seconds",
                                   .summary = "One stacked bar: computing, decoding, fetching, "
-                                             "hand-over."}};
+                                             "hand-over; below it, what input takes as it is."}};
     static const char *const parts[][2] = {{"compute_s", "compute"},
                                            {"decode_s", "decode"},
                                            {"fetch_s", "fetch"},
@@ -215,25 +215,55 @@ static void show_split(struct mr_view *v)
         if (isfinite(x))
             mr_chart_put(&c, mr_chart_series(&c, "%s", parts[k][1]), at, fmax(x, 0), 0, 0);
     }
+    double whole = mr_view_number(v, 0, "step_s");
+    if (isfinite(whole))
+        mr_chart_put(&c, mr_chart_series(&c, "input, measured as a whole"),
+                     mr_chart_name(&c, "its input, overlapped"), whole, 0, 0);
     mr_view_plot(v, &c);
+}
+
+/* The runs that take a step apart. */
+static void show_rates(struct mr_view *v)
+{
+    static const char *const rows[][2] = {
+        {"rates.synthetic", "training without input (the accelerator is emulated)"},
+        {"rates.one_sample_read", "one cached image again and again, read"},
+        {"rates.one_sample_decoded", "one cached image again and again, read and decoded"},
+        {"rates.warm", "all images, cached, decoded"},
+        {"rates.cold_read", "all images, cold, not decoded, as many reads at once as help"},
+        {"rates.cold", "all images, cold, decoded, as it is"},
+    };
+    char text[32];
+    if (!isfinite(mr_view_number(v, 0, "rates.warm")))
+        return;
+    mr_markup_add(v->out, "<h3>The runs that this follows from</h3><div class=\"scroll\"><table>"
+                          "<thead><tr><th>run</th><th>images/s</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double x = mr_view_number(v, 0, rows[i][0]);
+        if (isfinite(x))
+            mr_markup_add(v->out, "<tr><td>%s</td><td>%s</td></tr>", rows[i][1],
+                          mr_number_text(x, text, sizeof text));
+    }
+    mr_markup_add(v->out, "</tbody></table></div>");
 }
 
 static void show_sizing(struct mr_view *v)
 {
     const struct mr_json *list = mr_view_at(v, 0, "sizing");
-    static const char *const columns[] = {"images_per_s_each", "by_storage", "by_cores", "feeds"};
+    static const char *const columns[] = {"images_per_s_each", "by_storage", "by_cores",
+                                          "by_measured", "feeds"};
     char path[64], text[32];
     if (!list || !mr_json_len(list))
         return;
     mr_markup_add(v->out, "<h3>How many accelerators this machine would feed</h3><div "
                           "class=\"scroll\"><table><thead><tr><th>accelerator</th><th>images/s "
-                          "each</th><th>storage feeds</th><th>cores feed</th><th>together</th></tr>"
-                          "</thead><tbody>");
+                          "each</th><th>storage feeds</th><th>cores feed</th><th>the pipeline "
+                          "fed, measured</th><th>whole ones</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_json_len(list); i++) {
         snprintf(path, sizeof path, "%u.accelerator", i);
         mr_markup_add(v->out, "<tr><td>");
         mr_markup_text(v->out, mr_json_text(mr_json_at(list, path)));
-        for (unsigned k = 0; k < 4; k++) {
+        for (unsigned k = 0; k < 5; k++) {
             snprintf(path, sizeof path, "%u.%s", i, columns[k]);
             mr_markup_add(
                 v->out, "</td><td>%s",
@@ -245,8 +275,8 @@ static void show_sizing(struct mr_view *v)
 }
 
 /* [[x, n], ...] for one accelerator after the other: {accelerator, curve}. */
-static void show_curve(struct mr_view *v, const char *field, const char *id, const char *title,
-                       const char *x_label)
+static void show_curve(struct mr_view *v, const char *field, const char *here, const char *id,
+                       const char *title, const char *x_label)
 {
     const struct mr_json *list = mr_view_at(v, 0, field);
     struct mr_chart c = {
@@ -270,6 +300,10 @@ static void show_curve(struct mr_view *v, const char *field, const char *id, con
             mr_chart_add(&c, s, (struct mr_point){mr_item(p, 0), mr_item(p, 1), 0, 0});
         }
     }
+    if (mr_view_number(v, 0, here) > 0) {
+        c.plot.mark = "this machine";
+        c.plot.mark_x = mr_view_number(v, 0, here);
+    }
     mr_view_plot(v, &c);
 }
 
@@ -279,8 +313,12 @@ static void show_advice(struct mr_view *v, const struct mr_json *advice)
     const char *text = mr_json_text(mr_json_at(advice, "text"));
     double predicted = mr_json_number(mr_json_at(advice, "predicted_images_per_s"));
     double measured = mr_json_number(mr_json_at(advice, "measured_images_per_s"));
+    double now = mr_json_number(mr_json_at(advice, "now_images_per_s"));
+    double model = mr_json_number(mr_json_at(advice, "now_predicted_images_per_s"));
     if (text)
         mr_view_finding(v, "%s", text);
+    if (isfinite(now) && isfinite(model))
+        mr_view_finding(v, "Now: %.0f images/s measured, %.0f by the model.", now, model);
     if (isfinite(predicted) && isfinite(measured))
         mr_view_finding(v,
                         "Predicted %.0f images/s, measured %.0f: the prediction was off by %.1f%%.",
@@ -319,12 +357,13 @@ static void show_gains(struct mr_view *v)
 
 void mr_show_verdict(struct mr_view *v)
 {
-    show_split(v);
     show_gains(v);
+    show_split(v);
+    show_rates(v);
     show_advice(v, mr_view_at(v, 0, "recommendation"));
     show_advice(v, mr_view_at(v, 0, "smaller_images"));
     show_sizing(v);
-    show_curve(v, "by_bandwidth", "sizing-storage", "Accelerators fed, by storage bandwidth",
-               "MB/s from storage");
-    show_curve(v, "by_cores", "sizing-cores", "Accelerators fed, by cores", "cores");
+    show_curve(v, "by_bandwidth", "storage_mb_per_s", "sizing-storage",
+               "Accelerators fed, by storage bandwidth", "MB/s from storage");
+    show_curve(v, "by_cores", "cores", "sizing-cores", "Accelerators fed, by cores", "cores");
 }
