@@ -291,6 +291,22 @@ static int measure(struct mr_lab *lab, const struct mr_advice_opts *o,
     return r;
 }
 
+/* Much the same by hand: without input, without decoding, cold as it is, and as recommended. */
+static void add_commands(struct mr_lab *lab, const struct mr_advice_opts *o,
+                         const struct mr_advice *a)
+{
+    char change[96];
+    mr_advice_text(o, a, change, sizeof change);
+    mr_lab_command(lab, "millrace train --synthetic --device %s --steps %u", ACCELERATOR,
+                   SYNTHETIC_STEPS);
+    mr_lab_command(lab, "millrace bench %s --map read --threads 1,2,4,8,16,32 --runs %u --cold",
+                   lab->input, o->runs);
+    mr_lab_command(lab, "millrace bench %s --map decode --threads %u --runs %u --cold", lab->input,
+                   o->now.threads, o->runs);
+    mr_lab_command(lab, "millrace bench %s --map decode %s --runs %u%s", lab->input, change,
+                   o->runs, a->on_tier ? "" : " --cold");
+}
+
 static void add_warnings(struct mr_lab *lab, const struct proof *p)
 {
     if (p->a.without_ring.text[0])
@@ -331,13 +347,12 @@ int mr_exp_verdict(struct mr_lab *lab)
         return r;
     struct need need = {.batch = device.own_batch};
     need.per_s = need.batch / mr_accelerator_spec_seconds(&device, need.batch);
-    mr_lab_command(lab, "millrace train --data %s --device %s --cold", lab->o->data_path,
-                   ACCELERATOR);
     r = measure(lab, &o, &device, &need, &p);
     if (r) {
         mr_json_free(p.smaller);
         return r;
     }
+    add_commands(lab, &o, &p.a);
     add_warnings(lab, &p);
     mr_lab_point(lab, point(lab, &p, &need, recommendation(&o, &p.f, &p.a)));
     return 0;
