@@ -8,4 +8,13 @@ uint64_t mr_clock_ns(void);
 /* User and system time of all threads so far, those that the kernel runs for io_uring included. */
 uint64_t mr_clock_process_cpu_ns(void);
 
+/* Between two looks at something that is about to happen: some tens of cycles, kind to whoever
+ * shares the core. */
+static inline void mr_clock_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
 #endif

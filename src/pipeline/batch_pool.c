@@ -19,6 +19,7 @@
  * own fields (place, big, cost) belong to the worker that fills it. */
 #include "batch_pool.h"
 
+#include "clock.h"
 #include "errtext.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@
 #define SMALLEST    ((size_t)16 << 10)
 #define BIG_TO_KEEP ((size_t)4 << 20)
 #define MAX_SPARE   64
+#define TRIES       128 /* of the lock, some tens of nanoseconds apart */
 
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after)
 {
@@ -112,14 +114,16 @@ static size_t file_slot_bytes(unsigned n, unsigned batch)
     return share > FILE_SLOT ? FILE_SLOT : share < SMALLEST ? SMALLEST : share;
 }
 
-/* The lock is held for a microsecond or two: spinning a little is cheaper than sleeping. */
-static void init_mutex(pthread_mutex_t *mu)
+/* The lock is held for microseconds, while a batch is opened: trying for as long is cheaper than to
+ * sleep and be woken. */
+void mr_batch_pool_lock(struct mr_batch_pool *pool)
 {
-    pthread_mutexattr_t attr;
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(mu, &attr);
-    pthread_mutexattr_destroy(&attr);
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (!pthread_mutex_trylock(&pool->mu))
+            return;
+        mr_clock_pause();
+    }
+    pthread_mutex_lock(&pool->mu);
 }
 
 int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_batch_pool **out,
@@ -128,7 +132,7 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
     struct mr_batch_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return mr_fail(err, -ENOMEM, "no memory");
-    init_mutex(&pool->mu);
+    pthread_mutex_init(&pool->mu, NULL);
     pthread_cond_init(&pool->work, NULL);
     pool->refs = 1;
     pool->n = n;
@@ -274,7 +278,7 @@ void mr_batch_unref(struct mr_batch *pub)
         return;
     struct mr_batch_pool *pool = b->pool;
     give_big_back(b);
-    pthread_mutex_lock(&pool->mu);
+    mr_batch_pool_lock(pool);
     mr_batch_pool_give(pool, b);
     pool->n_out--;
     unsigned left = --pool->refs;

@@ -92,6 +92,8 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
 /* Drop the pipeline's reference; the last batch that comes back frees the pool. */
 void mr_batch_pool_unref(struct mr_batch_pool *pool);
 
+/* Take pool->mu, trying for a while before sleeping. */
+void mr_batch_pool_lock(struct mr_batch_pool *pool);
 /* With pool->mu held: a free batch or NULL; giving one back.  The pool is made with a batch for
  * each that may be in work or out, so whoever may begin one finds one free. */
 struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool);

@@ -30,7 +30,10 @@
 #define POLL_NS  50000000 /* how often should_stop is asked */
 #define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
 #define ALONE_NS 20000    /* and those filled faster than that by one worker alone */
-#define AHEAD    3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
+#define WATCH_NS                                                                                   \
+    60000 /* for which a quick batch is watched: a thread that sleeps wakes up in that */
+#define MOST_IN_VAIN 255
+#define AHEAD        3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
 /* ---- workers' side ---- */
 
@@ -59,6 +62,52 @@ static void wake_worker(struct mr_pipeline *p)
     p->n_idle--;
     p->n_called++;
     pthread_cond_signal(&p->pool->work);
+}
+
+static int all_claimed(struct mr_work_batch *b)
+{
+    uint64_t claim = atomic_load(&b->claim);
+    return (uint32_t)claim >= claim >> 32;
+}
+
+static int is_ready(const struct mr_pipeline *p)
+{
+    return p->next_out < p->next_open && p->in_work[p->next_out % p->window]->ready;
+}
+
+/* With the lock held: while batches are quick, look again and again whether `there` is what is
+ * waited for, for as long as a thread takes to wake up.  Waking one whose core is idle takes longer
+ * than filling such a batch does, and one sleeper makes another: worker and consumer would take
+ * turns in waking each other.  Where somebody else has the other's core this is waste: after it was
+ * in vain it is not tried for some times, for twice as many each time. */
+static void watch(struct mr_pipeline *p, struct mr_watch *w,
+                  int (*there)(const struct mr_pipeline *))
+{
+    if (p->fill_ns >= ALONE_NS || p->n_cpus < 2 || there(p))
+        return;
+    if (w->skip) {
+        w->skip--;
+        return;
+    }
+    uint64_t until = mr_clock_ns() + WATCH_NS;
+    do {
+        unsigned seen = atomic_load(&p->changes);
+        pthread_mutex_unlock(&p->pool->mu);
+        while (atomic_load(&p->changes) == seen && mr_clock_ns() < until)
+            mr_clock_pause();
+        mr_batch_pool_lock(p->pool);
+        if (there(p)) {
+            w->in_vain /= 2;
+            return;
+        }
+    } while (mr_clock_ns() < until);
+    w->in_vain = w->in_vain < MOST_IN_VAIN ? 2 * w->in_vain + 1 : MOST_IN_VAIN;
+    w->skip = w->in_vain;
+}
+
+static int has_work(const struct mr_pipeline *p)
+{
+    return atomic_load(&p->stopping) || (p->open && !all_claimed(p->open)) || may_open(p);
 }
 
 /* With the lock held: sleep until there may be work. */
@@ -105,8 +154,9 @@ static void count_filled(struct mr_worker *w)
     unsigned n_slots = b->pub.n;
     if (atomic_fetch_add_explicit(&b->finished, n, memory_order_acq_rel) + n != n_slots)
         return;
-    pthread_mutex_lock(&p->pool->mu);
+    mr_batch_pool_lock(p->pool);
     b->ready = 1;
+    atomic_fetch_add(&p->changes, 1);
     p->fill_ns = mr_clock_ns() - b->open_ns;
     if (p->asleep && p->in_work[p->next_out % p->window] == b)
         pthread_cond_signal(&p->ready);
@@ -151,12 +201,6 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
     return 1;
 }
 
-static int all_claimed(struct mr_work_batch *b)
-{
-    uint64_t claim = atomic_load(&b->claim);
-    return (uint32_t)claim >= claim >> 32;
-}
-
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
 {
     struct mr_pipeline *p = w->p;
@@ -165,7 +209,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
         int result = 1;
         uint64_t idle_from = 0, idle_to = 0;
         count_filled(w);
-        pthread_mutex_lock(&pool->mu);
+        mr_batch_pool_lock(pool);
         for (;;) {
             if (atomic_load(&p->stopping)) {
                 result = -1;
@@ -183,7 +227,9 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 break;
             }
             idle_from = idle_from ? idle_from : mr_trace_now();
-            wait_for_work(p);
+            watch(p, &w->watch, has_work);
+            if (!has_work(p))
+                wait_for_work(p);
             idle_to = mr_trace_now();
         }
         w->batch = p->open;
@@ -224,6 +270,7 @@ void mr_feed_break(struct mr_pipeline *p, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
     p->broken = code;
+    atomic_fetch_add(&p->changes, 1);
     pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -398,6 +445,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (!r) {
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;
+        p->n_cpus = online_cpus();
         p->fill_ns = QUICK_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
         p->in_work = calloc(p->window, sizeof *p->in_work);
@@ -427,6 +475,7 @@ void mr_pipeline_close(struct mr_pipeline *p)
     if (p->pool) {
         pthread_mutex_lock(&p->pool->mu);
         atomic_store(&p->stopping, 1);
+        atomic_fetch_add(&p->changes, 1);
         pthread_cond_broadcast(&p->pool->work);
         pthread_mutex_unlock(&p->pool->mu);
     }
@@ -465,16 +514,16 @@ static void wait_until_ready(struct mr_pipeline *p)
         mr_fail(&p->error, -ECANCELED, "interrupted");
 }
 
-static int is_ready(const struct mr_pipeline *p)
+static int can_deliver(const struct mr_pipeline *p)
 {
-    return p->next_out < p->next_open && p->in_work[p->next_out % p->window]->ready;
+    return p->error.code || p->broken || is_ready(p);
 }
 
 /* Wait for the next batch in order and take it out of the window. */
 static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
 {
     struct mr_batch_pool *pool = p->pool;
-    pthread_mutex_lock(&pool->mu);
+    mr_batch_pool_lock(pool);
     if (pool->n_out >= p->o.hold) {
         pthread_mutex_unlock(&pool->mu);
         return -EBUSY;
@@ -482,6 +531,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     p->begun = p->wanted = 1;
     if (may_open(p))
         wake_worker(p);
+    watch(p, &p->consumer_watch, can_deliver);
     p->asleep = 1;
     while (!p->error.code && !p->broken && !is_ready(p))
         wait_until_ready(p);
@@ -494,6 +544,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         *out = *place;
         *place = NULL;
         p->next_out++;
+        atomic_fetch_add(&p->changes, 1);
         pool->n_out++;
         pool->refs++;
         if (may_open(p))

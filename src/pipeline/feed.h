@@ -28,6 +28,11 @@
 /* Room that a file buffer has from the start: most photos fit. */
 #define MR_FIRST_ROOM ((size_t)256 << 10)
 
+/* How waiting by watching went, of one thread. */
+struct mr_watch {
+    unsigned skip, in_vain; /* times that it is not tried, and how many it was the last time */
+};
+
 struct mr_worker {
     struct mr_pipeline *p;
     pthread_t thread;
@@ -37,6 +42,7 @@ struct mr_worker {
     unsigned next, end;           /* those that it has claimed and not begun, */
     struct mr_work_batch *filled; /* and those that it has finished and not yet counted: */
     unsigned n_filled;            /* how many, and of which batch */
+    struct mr_watch watch;        /* for work */
     void *engine;                 /* what the engine keeps for this worker */
 };
 
@@ -49,8 +55,10 @@ struct mr_pipeline {
     uint64_t n_seq;               /* sequences in all */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     unsigned quick_chunk;         /* slots claimed at once when batches are quick */
+    unsigned n_cpus;              /* that this process may use */
     pthread_cond_t ready;
     atomic_int stopping;
+    atomic_uint changes; /* counted: a batch is ready, one was taken, or it is time to end */
 
     /* Guarded by pool->mu */
     struct mr_order order;
@@ -72,6 +80,7 @@ struct mr_pipeline {
 
     /* Consumer's thread only */
     int at_epoch_end;
+    struct mr_watch consumer_watch;
     struct mr_error error;
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;

@@ -380,20 +380,13 @@ static void sleep_until(uint64_t ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL); /* a signal: the caller looks */
 }
 
-static void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 int mr_device_wait_unless(uint64_t deadline_ns, const atomic_int *stop)
 {
     uint64_t now;
     while ((now = mr_clock_ns()) < deadline_ns) {
         uint64_t left = deadline_ns - now;
         if (left <= MR_DEVICE_SPIN_NS) {
-            pause_cpu();
+            mr_clock_pause();
             continue;
         }
         if (stop && atomic_load_explicit(stop, memory_order_relaxed))
