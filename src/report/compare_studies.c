@@ -385,7 +385,8 @@ static void verdicts(struct pair *p)
             mr_markup_add(p->out, "</h3><p>");
             mr_markup_text(p->out, text ? text : "No verdict.");
             mr_markup_add(p->out, "</p><p>");
-            mr_markup_text(p->out, advice ? advice : "");
+            if (advice && !(text && strstr(text, advice))) /* the first words end in it */
+                mr_markup_text(p->out, advice);
             mr_markup_add(p->out, "</p><p>");
             mr_markup_text(p->out, smaller ? smaller : "");
             mr_markup_add(p->out, "</p></div>");
