@@ -107,7 +107,8 @@ static void watch(struct mr_pipeline *p, struct mr_watch *w,
 
 static int has_work(const struct mr_pipeline *p)
 {
-    return atomic_load(&p->stopping) || (p->open && !all_claimed(p->open)) || may_open(p);
+    return atomic_load(&p->stopping) || (p->open && !all_claimed(p->open)) ||
+           (may_open(p) && p->pool->free);
 }
 
 /* With the lock held: sleep until there may be work. */

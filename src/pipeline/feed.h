@@ -9,7 +9,8 @@
  * batch is there and s < next_out + prefetch + 1; without prefetch, when the consumer is waiting
  * for exactly that one.
  *
- * Lock: pool->mu.  Claiming a slot of an open batch and finishing one are atomic counters. */
+ * Lock: pool->mu.  Claiming a slot of an open batch and finishing one are atomic counters, and so
+ * is `changes`, which whoever waits for a quick batch watches without the lock. */
 #ifndef MR_FEED_H
 #define MR_FEED_H
 
