@@ -11,6 +11,7 @@
 #include "buffer.h"
 #include "whole_file.h"
 
+#include <fcntl.h>
 #include <millrace/dataset.h>
 
 #include <limits.h>
@@ -58,7 +59,7 @@ static double quantile(const struct set *s, int measure, double q)
 
 static int read_photo(const char *path, struct photo *p)
 {
-    int fd = mr_whole_file_open(path, 0, MOST_BYTES, &p->n_bytes);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, MOST_BYTES, &p->n_bytes);
     if (fd < 0)
         return fd;
     if (mr_buffer_reserve(&p->file, p->n_bytes))

@@ -2,6 +2,7 @@
 #include <millrace/dataset.h>
 
 #include "clock.h"
+#include "sample_set.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -57,6 +58,33 @@ static void a_list_is_opened_by_its_kind(void **state)
     snprintf(want, sizeof want, "%s", tempdir_path(t, "b.jpg"));
     assert_int_equal(mr_dataset_path(d, 1, path, sizeof path), strlen(want));
     assert_string_equal(path, want);
+    mr_dataset_unref(d);
+}
+
+static void what_paths_have_in_common_is_a_folder(void **state)
+{
+    struct tempdir *t = *state;
+    static const struct {
+        const char *list, *common;
+    } cases[] = {
+        {"/a/b/1\n/a/b/2\n", "/a/b/"},   {"/a/bird/1\n/a/b/2\n", "/a/"},
+        {"/a/b/1\n/a/bird/2\n", "/a/"},  {"/a/b/c/1\n/a/b/2\n", "/a/b/"},
+        {"/a/1\n/b/1\n", "/"},           {"/1\n/2\n", "/"},
+        {"/a/b/1\n/a/b/2\n/c/3\n", "/"}, {"/a/b/1\n", "/a/b/"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tempdir_text(t, "list.csv", cases[i].list);
+        struct mr_dataset *d = open_set(tempdir_path(t, "list.csv"));
+        assert_int_equal(mr_dataset_common(d), strlen(cases[i].common));
+        mr_dataset_unref(d);
+    }
+    /* Of paths that begin at the list's folder, too; and nothing where there are no files. */
+    tempdir_text(t, "list.csv", "x/1\nx/2\n");
+    struct mr_dataset *d = open_set(tempdir_path(t, "list.csv"));
+    assert_int_equal(mr_dataset_common(d), strlen(t->path) + strlen("/x/"));
+    mr_dataset_unref(d);
+    assert_int_equal(mr_dataset_range(5, &d), 0);
+    assert_int_equal(mr_dataset_common(d), 0);
     mr_dataset_unref(d);
 }
 
@@ -267,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(a_folder_is_opened_by_its_kind),
         WITH_TEMPDIR(a_list_is_opened_by_its_kind),
+        WITH_TEMPDIR(what_paths_have_in_common_is_a_folder),
         WITH_TEMPDIR(a_flat_folder_has_a_class_without_a_name),
         WITH_TEMPDIR(a_failure_says_why_and_writes_no_output),
         cmocka_unit_test(a_range_has_samples_without_files),

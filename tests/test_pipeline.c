@@ -7,6 +7,7 @@
 #include "uring_reader.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -353,38 +354,103 @@ static void a_map_fills_slots_and_its_failures_are_replaced(void **state)
     mr_dataset_unref(d);
 }
 
+static int store_number(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    (void)ctx;
+    return photo_set_is(in->bytes, in->len, slot) ? 0 : -EBADMSG;
+}
+
+/* Open a pipeline and take a batch with descriptors below `limit` alone; `words` are its error's.
+ */
+static int first_batch_with(struct mr_dataset *d, const struct mr_pipeline_opts *o, rlim_t limit,
+                            char *words, size_t cap)
+{
+    struct rlimit was;
+    struct mr_pipeline *p = NULL;
+    struct mr_batch *b;
+    struct mr_error err = {0};
+    getrlimit(RLIMIT_NOFILE, &was);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, was.rlim_max});
+    int code = mr_pipeline_open(d, o, &p, &err);
+    if (!code)
+        code = mr_pipeline_next(p, &b);
+    setrlimit(RLIMIT_NOFILE, &was);
+    snprintf(words, cap, "%s", p ? mr_pipeline_error(p) : err.text);
+    if (code == 1)
+        mr_batch_unref(b);
+    mr_pipeline_close(p);
+    return code;
+}
+
+/* Of workers without a map each has descriptors of its own; with one, eight share two.  A ring
+ * takes one itself and has files open ahead as far as there is room: it gets eight more. */
 static void few_descriptors_slow_a_run_down_but_change_nothing(void **state)
 {
     struct tempdir *t = *state;
     photo_set_write(t, 100);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    for (int with_map = 0; with_map < 2; with_map++) {
+        struct mr_pipeline_opts o = opts();
+        struct rlimit was, few;
+        char words[600];
+        o.map = with_map ? store_number : NULL;
+        o.map_bytes = with_map ? 8 : 0;
+        int r, own = engine == MR_ENGINE_THREADS && !with_map, fd = dup(0);
+        uint64_t want = photo_set_hash(d, &o, &r);
+        close(fd);
+        o.threads = engine == MR_ENGINE_URING ? 1 : 8;
+        getrlimit(RLIMIT_NOFILE, &was);
+        few = (struct rlimit){(rlim_t)fd + 2 + (engine == MR_ENGINE_URING ? 8 : 0), was.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &few);
+        uint64_t got = photo_set_hash(d, &o, &r);
+        setrlimit(RLIMIT_NOFILE, &was);
+        assert_int_equal(r, 0);
+        assert_int_equal(got, want);
+        /* None at all: a clear error and no substitution. */
+        rlim_t none = own ? STDERR_FILENO + 1 : (rlim_t)fd;
+        assert_int_equal(first_batch_with(d, &o, none, words, sizeof words), -EMFILE);
+        assert_non_null(strstr(words, "Too many open files"));
+    }
+    mr_dataset_unref(d);
+}
+
+static void an_open_pipeline_keeps_nothing_else_open(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     struct mr_pipeline_opts o = opts();
-    struct rlimit was, few;
-    int r, fd = dup(0);
-    uint64_t want = photo_set_hash(d, &o, &r);
-    close(fd);
-    /* Two descriptors for eight workers; eight more for a ring, which takes one itself and has
-     * files open ahead as far as there is room. */
-    o.threads = engine == MR_ENGINE_URING ? 1 : 8;
-    getrlimit(RLIMIT_NOFILE, &was);
-    few = (struct rlimit){(rlim_t)fd + 2 + (engine == MR_ENGINE_URING ? 8 : 0), was.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &few);
-    uint64_t got = photo_set_hash(d, &o, &r);
-    /* None at all: a clear error and no substitution. */
-    few.rlim_cur = (rlim_t)fd;
-    setrlimit(RLIMIT_NOFILE, &few);
-    struct mr_pipeline *p = NULL;
-    struct mr_batch *b;
-    struct mr_error err = {0};
-    int code = mr_pipeline_open(d, &o, &p, &err);
-    if (!code)
-        code = mr_pipeline_next(p, &b);
-    setrlimit(RLIMIT_NOFILE, &was);
-    assert_int_equal(r, 0);
-    assert_int_equal(got, want);
-    assert_int_equal(code, -EMFILE);
-    assert_non_null(strstr(p ? mr_pipeline_error(p) : err.text, "Too many open files"));
+    int end[2];
+    char c;
+    assert_int_equal(pipe2(end, O_NONBLOCK), 0);
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    close(end[1]);
+    assert_int_equal(read(end[0], &c, 1), 0); /* nobody can write any more: the end of the pipe */
     mr_pipeline_close(p);
+    close(end[0]);
+    mr_dataset_unref(d);
+}
+
+static int look_at_descriptor(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    struct stat st;
+    return fstat(*(int *)ctx, &st) ? -errno : store_number(NULL, in, slot);
+}
+
+static void a_map_may_use_the_descriptors_of_its_process(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    int fd = dup(0), r;
+    o.map = look_at_descriptor;
+    o.map_bytes = 8;
+    o.map_ctx = &fd;
+    o.max_error_share = -1;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    close(fd);
     mr_dataset_unref(d);
 }
 
@@ -692,12 +758,6 @@ static size_t resident_bytes(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int store_number(void *ctx, const struct mr_map_input *in, void *slot)
-{
-    (void)ctx;
-    return photo_set_is(in->bytes, in->len, slot) ? 0 : -EBADMSG;
-}
-
 /* The bound of the memory test does not depend on how much is read, and neither may what is held:
  * by the pipeline's own count and by the system's. */
 static void memory_does_not_grow_with_what_was_read(void **state)
@@ -878,6 +938,8 @@ int main(void)
         WITH_TEMPDIR(a_data_set_of_nothing_but_bad_files_ends_soon),
         WITH_TEMPDIR(a_map_fills_slots_and_its_failures_are_replaced),
         WITH_TEMPDIR(few_descriptors_slow_a_run_down_but_change_nothing),
+        WITH_TEMPDIR(an_open_pipeline_keeps_nothing_else_open),
+        WITH_TEMPDIR(a_map_may_use_the_descriptors_of_its_process),
         WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
         WITH_TEMPDIR(no_worker_sleeps_while_there_is_work),
         WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),

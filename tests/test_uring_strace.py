@@ -49,6 +49,8 @@ class UnderStrace(TempDirCase):
                 continue
             thread, call, rest = entry.groups()
             main_thread = main_thread or thread
+            if "O_PATH" in rest:  # the folder of the files, from which they are opened
+                continue
             # A mapping by the main thread is how residency is asked where cachestat is missing.
             if f"{self.data}/class" in rest:
                 if call in AHEAD:

@@ -138,7 +138,7 @@ static void a_file_that_shrinks_is_not_taken_for_whole(void **state)
     size_t size;
     const char *path = tempdir_text(*state, "file", "0123456789");
     unsigned n_open = n_open_files();
-    int fd = mr_whole_file_open(path, 0, 100, &size);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, 100, &size);
     assert_true(fd >= 0);
     assert_int_equal(size, 10);
     assert_int_equal(truncate(path, 4), 0);
@@ -151,7 +151,7 @@ static void a_file_that_grows_is_cut_at_the_size_it_had(void **state)
     char buf[100] = {0};
     size_t size;
     const char *path = tempdir_text(*state, "file", "0123456789");
-    int fd = mr_whole_file_open(path, 0, 100, &size);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, 100, &size);
     assert_true(fd >= 0);
     tempdir_text(*state, "file", "0123456789abcdef");
     assert_int_equal(mr_whole_file_fill(fd, 0, buf, size), 0);

@@ -193,6 +193,11 @@ int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_
     return d->entries ? mr_entries_path(&d->entries->e, entry_of(d, index), buf, cap) : -ENOENT;
 }
 
+size_t mr_dataset_common(const struct mr_dataset *d)
+{
+    return d->entries ? mr_entries_common(&d->entries->e) : 0;
+}
+
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later)
 {
     if (d->entries)

@@ -8,4 +8,8 @@
  * entries are in no cache, and fetching them takes as long as a system call. */
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later);
 
+/* How many of the first bytes of its paths all samples have in common: a folder and the '/' after
+ * it.  0: none. */
+size_t mr_dataset_common(const struct mr_dataset *d);
+
 #endif

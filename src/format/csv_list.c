@@ -16,6 +16,7 @@
 #include "whole_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,7 @@ int mr_csv_list_load(const char *path, struct mr_entries *out, struct mr_error *
     struct mr_buffer text = {0};
     char *base = NULL;
     size_t len = 0;
-    int fd = mr_whole_file_open(path, 0, SIZE_MAX / 4, &len);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, SIZE_MAX / 4, &len);
     int r = fd < 0 ? fd : mr_buffer_reserve(&text, len);
     if (!r)
         r = mr_whole_file_fill(fd, 0, text.data, len);

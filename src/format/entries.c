@@ -197,6 +197,22 @@ int mr_entries_path(const struct mr_entries *e, uint64_t i, char *buf, size_t ca
     return (int)(dir_len + name_len);
 }
 
+size_t mr_entries_common(const struct mr_entries *e)
+{
+    const char *first = e->n_dirs ? e->dirs[0] : "";
+    size_t n = strlen(first);
+    for (uint32_t i = 1; i < e->n_dirs && n; i++) {
+        const char *dir = e->dirs[i];
+        size_t same = 0;
+        while (same < n && dir[same] == first[same])
+            same++;
+        while (same && first[same - 1] != '/')
+            same--;
+        n = same;
+    }
+    return n;
+}
+
 void mr_entries_prefetch(const struct mr_entries *e, uint64_t next, uint64_t later)
 {
     __builtin_prefetch(&e->entry[later]);

@@ -43,6 +43,8 @@ void mr_entries_finish(struct mr_entries *e);
 uint32_t mr_entries_label(const struct mr_entries *e, uint64_t i);
 /* Length of the path written to buf, or -ENAMETOOLONG. */
 int mr_entries_path(const struct mr_entries *e, uint64_t i, char *buf, size_t cap);
+/* How many of the first bytes of their paths all samples have in common: a folder and its '/'. */
+size_t mr_entries_common(const struct mr_entries *e);
 /* Fetch into the CPU's cache what the path and label of sample `next` need, and of `later` what
  * that will need. */
 void mr_entries_prefetch(const struct mr_entries *e, uint64_t next, uint64_t later);

@@ -139,8 +139,10 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
     pool->batch = batch;
     pool->whole_files = !map_bytes;
     pool->slot_bytes = map_bytes ? map_bytes : file_slot_bytes(n, batch);
-    pool->all = calloc(n, sizeof *pool->all);
+    pool->all = aligned_alloc(MR_CACHE_LINES, n * sizeof *pool->all);
     int r = pool->all ? 0 : -ENOMEM;
+    if (!r)
+        memset(pool->all, 0, n * sizeof *pool->all);
     for (unsigned i = 0; !r && i < n; i++)
         r = init_batch(pool, &pool->all[i]);
     if (r) {

@@ -12,6 +12,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* What one thread writes often and another reads lies so many bytes apart: CPUs fetch lines of 64
+ * bytes in pairs. */
+#define MR_CACHE_LINES 128
+
 /* A sample that failed, noted by the worker and told to the consumer with the batch. */
 struct mr_bad_note {
     uint64_t index;
@@ -48,18 +52,21 @@ struct mr_work_batch {
     struct mr_batch pub; /* first, so that a struct mr_batch * is one of these */
     struct mr_batch_pool *pool;
     atomic_uint refs;
-    _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, which may run past them */
-    atomic_uint finished;   /* slots done */
-    uint64_t *index;        /* [batch] the samples that belong here, before substitution */
+    uint64_t *index;           /* [batch] the samples that belong here, before substitution */
     struct mr_slot_cost *cost; /* [batch] */
 
-    struct mr_buffer slab;       /* the slots; without a map, files one after the other: */
-    atomic_size_t used;          /* bytes handed out */
+    struct mr_buffer slab;       /* the slots; without a map, files one after the other */
     struct mr_slot_place *place; /* [batch] to whom; cap 0: nothing yet; NULL with a map */
     struct mr_big_file **big;    /* [batch] for files beyond the slab; NULL with a map */
 
+    /* What workers change, away from what they only look at */
+    _Alignas(MR_CACHE_LINES) _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, */
+                                                     /* which may run past them */
+    atomic_uint finished;                            /* slots done */
+    _Alignas(MR_CACHE_LINES) atomic_size_t used;     /* bytes of the slab handed out */
+
     /* Guarded by pool->mu */
-    int ready;
+    _Alignas(MR_CACHE_LINES) int ready;
     uint64_t open_ns; /* when it was opened */
     struct mr_bad_note *bad;
     unsigned n_bad, cap_bad;

@@ -28,10 +28,9 @@
 #include <time.h>
 
 #define POLL_NS  50000000 /* how often should_stop is asked */
-#define QUICK_NS 200000   /* batches filled faster than that are claimed in chunks */
-#define ALONE_NS 20000    /* and those filled faster than that by one worker alone */
-#define WATCH_NS                                                                                   \
-    60000 /* for which a quick batch is watched: a thread that sleeps wakes up in that */
+#define QUICK_NS 2000000  /* batches filled faster than that are claimed in chunks */
+#define ALONE_NS 20000    /* and those filled faster than that by one worker alone, and watched: */
+#define WATCH_NS 60000    /* for as long as a thread that sleeps takes to wake up */
 #define MOST_IN_VAIN 255
 #define AHEAD        3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
@@ -383,9 +382,10 @@ static int start_workers(struct mr_pipeline *p, struct mr_error *err)
 {
     unsigned n = p->o.threads;
     int r = 0;
-    p->worker = calloc(n, sizeof *p->worker);
+    p->worker = aligned_alloc(MR_CACHE_LINES, n * sizeof *p->worker);
     if (!p->worker)
         return mr_fail(err, -ENOMEM, "no memory for %u workers", n);
+    memset(p->worker, 0, n * sizeof *p->worker);
     p->n_workers = n;
     for (unsigned i = 0; !r && i < n; i++) {
         p->worker[i] = (struct mr_worker){.p = p, .number = i};
@@ -446,6 +446,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (!r) {
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;
+        p->common = mr_dataset_common(p->data);
         p->n_cpus = online_cpus();
         p->fill_ns = QUICK_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
@@ -520,6 +521,21 @@ static int can_deliver(const struct mr_pipeline *p)
     return p->error.code || p->broken || is_ready(p);
 }
 
+/* With the lock held: where the consumer has a core to itself, sleep for as long as a quick batch
+ * is expected to take, so that whoever finishes it need not wake anybody.  On a virtual machine,
+ * calling a core that sleeps takes as long as reading a file; a timer is free. */
+static void doze(struct mr_pipeline *p)
+{
+    if (can_deliver(p) || p->n_workers >= p->n_cpus || p->o.prefetch == MR_NONE ||
+        p->fill_ns < ALONE_NS || p->fill_ns >= QUICK_NS || p->next_out == p->next_open)
+        return;
+    uint64_t due = p->in_work[p->next_out % p->window]->open_ns + p->fill_ns;
+    struct timespec until = {(time_t)(due / 1000000000), (long)(due % 1000000000)};
+    pthread_mutex_unlock(&p->pool->mu);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    mr_batch_pool_lock(p->pool);
+}
+
 /* Wait for the next batch in order and take it out of the window. */
 static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
 {
@@ -533,6 +549,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     if (may_open(p))
         wake_worker(p);
     watch(p, &p->consumer_watch, can_deliver);
+    doze(p);
     p->asleep = 1;
     while (!p->error.code && !p->broken && !is_ready(p))
         wait_until_ready(p);

@@ -21,7 +21,7 @@ static void set_direct(struct mr_in_file *f, int on)
 int mr_in_open(const char *path, struct mr_device *device, struct mr_in_file *f)
 {
     struct stat st;
-    int fd = mr_open_for_reading(path, &st);
+    int fd = mr_open_for_reading(AT_FDCWD, path, &st);
     if (fd < 0)
         return fd;
     int r = mr_whole_file_allowed(st.st_mode, 1, 1); /* of any size */
@@ -106,7 +106,7 @@ int mr_in_small_file(const char *path, uint64_t max, struct mr_device *device, u
                      size_t *len)
 {
     size_t size;
-    int fd = mr_whole_file_open(path, 0, max, &size);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, max, &size);
     if (fd < 0)
         return fd;
     uint8_t *bytes = malloc(size);

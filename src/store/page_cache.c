@@ -92,7 +92,7 @@ static int64_t resident_bytes(int fd, const struct stat *st, const struct mr_fil
 
 static int open_regular(const char *path, struct stat *st)
 {
-    int fd = mr_open_for_reading(path, st);
+    int fd = mr_open_for_reading(AT_FDCWD, path, st);
     if (fd < 0 || S_ISREG(st->st_mode))
         return fd;
     close(fd);

@@ -42,11 +42,11 @@ static int stat_opened(int fd, struct stat *st)
     return fd;
 }
 
-int mr_open_for_reading(const char *path, struct stat *st)
+int mr_open_for_reading(int dir, const char *path, struct stat *st)
 {
     int fd;
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     return stat_opened(fd, st);
 }
@@ -69,10 +69,10 @@ int mr_set_direct(int fd, int on)
     return 0;
 }
 
-int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size)
+int mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size_t *size)
 {
     struct stat st;
-    int fd = mr_open_for_reading(path, &st);
+    int fd = mr_open_for_reading(dir, path, &st);
     int r = fd < 0 ? fd : mr_whole_file_allowed(st.st_mode, (uint64_t)st.st_size, max);
     if (r && fd >= 0)
         close(fd);
@@ -111,7 +111,7 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
 int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, size_t *size)
 {
     size_t n;
-    int fd = mr_whole_file_open(path, 0, max, &n);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, max, &n);
     if (fd < 0)
         return fd;
     int r = mr_buffer_reserve(into, n);
@@ -128,7 +128,7 @@ int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, s
 int mr_file_read(const char *path, void *buf, size_t cap, size_t *len)
 {
     size_t size;
-    int fd = mr_whole_file_open(path, 0, cap, &size);
+    int fd = mr_whole_file_open(AT_FDCWD, path, 0, cap, &size);
     int r = fd < 0 ? fd : mr_whole_file_fill(fd, 0, buf, size);
     if (!r)
         *len = size;

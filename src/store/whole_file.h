@@ -16,10 +16,11 @@ static inline size_t mr_direct_round(size_t size)
     return (size + MR_DIRECT_ALIGN - 1) & ~(MR_DIRECT_ALIGN - 1);
 }
 
-/* Open a file of 1 .. max bytes: its descriptor and *size.  With `direct` around the page cache,
+/* Open a file of 1 .. max bytes: its descriptor and *size.  A relative path begins at the folder
+ * `dir`, or at the present one for AT_FDCWD.  With `direct` around the page cache,
  * where the file system can.  -EISDIR, -EINVAL (a device or pipe),
  * -ENODATA (empty), -EFBIG, or what open says (-ENXIO for a socket). */
-int mr_whole_file_open(const char *path, int direct, uint64_t max, size_t *size);
+int mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size_t *size);
 /* Read its `size` bytes and close it in any case.  -ENODATA: it shrank meanwhile.  A file that was
  * opened direct needs an aligned buffer of mr_direct_round(size) bytes. */
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size);
@@ -38,6 +39,6 @@ int mr_open_cached(const char *path, int flags, struct stat *st);
 /* The rule of mr_whole_file_open about type and size, for other ways of opening. */
 int mr_whole_file_allowed(unsigned mode, uint64_t size, uint64_t max);
 /* Open for reading without ever blocking on a pipe, and fstat: the descriptor, or -errno. */
-int mr_open_for_reading(const char *path, struct stat *st);
+int mr_open_for_reading(int dir, const char *path, struct stat *st);
 
 #endif
