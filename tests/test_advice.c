@@ -66,7 +66,7 @@ static struct mr_advice prove(const struct mr_advice_opts *o, const struct mr_fi
     struct mr_error err = {0};
     if (mr_advice_prove(o, f, &a, &err))
         fail_msg("%s", err.text);
-    assert_true(a.predicted_per_s >= a.now_per_s && a.measured_per_s > 0);
+    assert_true(a.predicted_per_s >= a.now_per_s && a.measured.per_s > 0);
     return a;
 }
 

@@ -74,9 +74,9 @@ static int prove(const struct mr_advice_opts *o, struct mr_error *err)
                             .read_cpu_s = 1e-5,
                             .file_bytes = 14e3,
                             .curve = {6, {1, 2, 4, 8, 16, 32}, {100, 200, 400, 800, 1600, 3200}}};
-    struct mr_advice a = {.measured_per_s = -1};
+    struct mr_advice a = {.measured.per_s = -1};
     int r = mr_advice_prove(o, &f, &a, err);
-    assert_true(!r == (a.measured_per_s > 0));
+    assert_true(!r == (a.measured.per_s > 0));
     return r;
 }
 
@@ -87,7 +87,7 @@ static int prove_smaller(const struct mr_advice_opts *o, struct mr_error *err)
     struct mr_smaller_advice s = {.side = 4711};
     int r = mr_smaller_prove(o, &f, &a, &s, err);
     assert_true(!r == (s.side != 4711));
-    assert_true(r || s.measured_per_s > 0);
+    assert_true(r || s.measured.per_s > 0);
     return r;
 }
 

@@ -79,7 +79,7 @@ static void the_verdict_looks_at_what_it_touches(void **state)
     a.predicted_per_s = 1;
     if (mr_smaller_prove(&o, &f, &a, &s, &err))
         fail_msg("%s", err.text);
-    assert_true(s.measured_per_s > 0);
+    assert_true(s.measured.per_s > 0);
     assert_in_range(s.set.n_files, 64, 2048);
     assert_in_range(atomic_load(&n_calls), 1, FEW);
     mr_dataset_unref(o.data);

@@ -335,7 +335,7 @@ static void a_gain_that_is_predicted_is_measured(void **state)
     struct mr_smaller_advice s = prove(&o, &a);
     char text[96];
     assert_int_equal(s.side, SIDE);
-    assert_true(s.image_cpu_s > 0 && s.predicted_per_s > 1.03 && s.measured_per_s > 0);
+    assert_true(s.image_cpu_s > 0 && s.predicted_per_s > 1.03 && s.measured.per_s > 0);
     /* The storage's rate and the size of a file are all that matters here. */
     assert_true(s.predicted_per_s < 2e6 / s.set.bytes_after);
     mr_smaller_text(&s, text, sizeof text);
@@ -344,7 +344,7 @@ static void a_gain_that_is_predicted_is_measured(void **state)
     check_text(&s, &a, "Store the images smaller (shorter side 64 instead of ", 1);
     o.step_s = 0.001;
     s = prove(&o, &a);
-    assert_true(s.measured_per_s > 0 && s.measured_per_s <= 4 / 0.001);
+    assert_true(s.measured.per_s > 0 && s.measured.per_s <= 4 / 0.001);
     clean_up(&o);
 }
 
@@ -353,7 +353,7 @@ static void where_nothing_is_gained_nothing_is_recommended(void **state)
     struct mr_advice_opts o = narrow(*state);
     struct mr_advice a = {.best = o.now, .predicted_per_s = 1e12};
     struct mr_smaller_advice s = prove(&o, &a);
-    assert_true(isfinite(s.predicted_per_s) && isnan(s.measured_per_s));
+    assert_true(isfinite(s.predicted_per_s) && isnan(s.measured.per_s));
     check_text(&s, &a, "would not help: something else limits", 0);
     clean_up(&o);
 }
@@ -366,7 +366,7 @@ static void small_images_are_called_small_enough(void **state)
     o.decode = &large;
     struct mr_smaller_advice s = prove(&o, &a);
     assert_int_equal(s.side, 1143);
-    assert_true(isnan(s.predicted_per_s) && isnan(s.measured_per_s));
+    assert_true(isnan(s.predicted_per_s) && isnan(s.measured.per_s));
     check_text(&s, &a, "no larger than training needs", 0);
     check_text(NULL, &a, "Smaller stored images were not tried: for no reason.", 0);
     clean_up(&o);

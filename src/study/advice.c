@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MOST_STEPS 400
 #define SPIN_S     (MR_DEVICE_SPIN_NS / 1e9)
@@ -54,25 +55,30 @@ static int train(const struct mr_advice_opts *o, const struct mr_setup *s,
                  struct mr_device *storage, double expected_per_s, double *per_s,
                  struct mr_error *err)
 {
-    double n = o->runs * o->box_s * expected_per_s / s->batch, rates[3];
+    double n = o->box_s * expected_per_s / s->batch;
     struct mr_train_opts t = {.data = o->data,
                               .decode = *o->decode,
                               .device = {.kind = MR_EMULATED, .step_s = o->step_s, .n = 1},
-                              .steps = 1 + (uint64_t)fmin(fmax(n / 3, 6), MOST_STEPS)};
-    struct mr_summary sum;
+                              .steps = 1 + (uint64_t)fmin(fmax(n, 6), MOST_STEPS)};
     mr_setup_fill(o, s, &t.pipe);
     t.pipe.storage = storage;
     t.epochs = (unsigned)(t.steps * s->batch / mr_dataset_size(o->data) + 2);
     snprintf(t.device.name, sizeof t.device.name, "emulated:%g", o->step_s);
-    for (unsigned i = 0; i < 3; i++) {
-        int r = train_once(o, &t, &rates[i], err);
-        if (r)
-            return r;
-    }
-    int r = mr_summarize(rates, 3, &sum);
+    return train_once(o, &t, per_s, err);
+}
+
+static int run_once(const struct mr_advice_opts *o, const struct mr_advice *a,
+                    double expected_per_s, double *per_s, struct mr_error *err)
+{
+    struct mr_device *storage = a->on_tier ? o->tier : o->storage;
+    struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage, expected_per_s};
+    struct mr_bench_result result;
+    if (o->step_s > 0)
+        return train(o, &a->best, storage, expected_per_s, per_s, err);
+    int r = mr_draw_run(o, &d, &result, err);
     if (!r)
-        *per_s = sum.median;
-    return r ? mr_fail(err, r, "no memory") : 0;
+        *per_s = result.per_s;
+    return r;
 }
 
 /* ---- advice ---- */
@@ -200,34 +206,72 @@ int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *
     return predict(&s, &a->best, per_s);
 }
 
-int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_advice *a,
-                      double expected_per_s, double *per_s, struct mr_error *err)
+struct rounds {
+    const struct mr_advice_opts *o; /* for one run each */
+    const struct mr_findings *f;
+    const struct mr_advice *a;
+    double expected_per_s;
+    double *per_s, *control, *error; /* [runs] */
+    struct mr_error *err;
+};
+
+/* The control, the recommended configuration, and what was to be expected of it meanwhile; every
+ * other round begins with the second. */
+static int one_round(void *ctx, unsigned i)
 {
-    struct mr_device *storage = a->on_tier ? o->tier : o->storage;
-    struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage, expected_per_s};
-    struct mr_bench_result result;
-    if (o->step_s > 0)
-        return train(o, &a->best, storage, expected_per_s, per_s, err);
-    int r = mr_draw_run(o, &d, &result, err);
+    struct rounds *r = ctx;
+    struct mr_findings f = *r->f;
+    double predicted;
+    int code = i % 2 ? run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err) : 0;
+    if (!code)
+        code = mr_findings_control(r->o, r->f, &r->control[i], r->err);
+    if (!code && !(i % 2))
+        code = run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err);
+    if (code)
+        return code;
+    mr_findings_speed_up(&f, r->control[i]);
+    if (mr_advice_predict(r->o, &f, r->a, &predicted))
+        return mr_fail(r->err, -ENOMEM, "no memory");
+    r->error[i] = predicted / r->per_s[i] - 1;
+    return 0;
+}
+
+int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *f,
+                      const struct mr_advice *a, double expected_per_s, struct mr_measured *out,
+                      struct mr_error *err)
+{
+    struct mr_advice_opts once = *o;
+    struct mr_summary per_s, control, error;
+    unsigned first = mr_repeat_first(o->runs), n = o->runs - first;
+    double *values = calloc(3, o->runs * sizeof *values);
+    struct rounds rounds = {
+        &once, f, a, expected_per_s, values, values + o->runs, values + 2 * o->runs, err};
+    once.runs = 1;
+    int r = values ? mr_repeat(o->runs, one_round, &rounds) : mr_fail(err, -ENOMEM, "no memory");
+    if (!r && (mr_summarize(rounds.per_s + first, n, &per_s) ||
+               mr_summarize(rounds.control + first, n, &control) ||
+               mr_summarize(rounds.error + first, n, &error)))
+        r = mr_fail(err, -ENOMEM, "no memory");
+    free(values);
     if (!r)
-        *per_s = result.per_s;
+        *out = (struct mr_measured){per_s.median, control.median, error.median};
     return r;
 }
 
 int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
                     struct mr_advice *out, struct mr_error *err)
 {
-    struct mr_advice a = {.measured_per_s = NAN};
+    struct mr_advice a = {.measured.per_s = NAN};
     struct mr_error own = {0};
     if (choose(o, f, 1, &a))
         return mr_fail(err, -ENOMEM, "no memory");
     mr_advice_say(o, "the recommended configuration");
-    int r = mr_advice_measure(o, &a, a.predicted_per_s, &a.measured_per_s, &own);
+    int r = mr_advice_measure(o, f, &a, a.predicted_per_s, &a.measured, &own);
     if (r == -ENOTSUP && a.best.engine == MR_ENGINE_URING) {
         a.without_ring = own;
         if (choose(o, f, 0, &a))
             return mr_fail(err, -ENOMEM, "no memory");
-        r = mr_advice_measure(o, &a, a.predicted_per_s, &a.measured_per_s, &own);
+        r = mr_advice_measure(o, f, &a, a.predicted_per_s, &a.measured, &own);
     }
     if (r)
         return mr_fail(err, r, "%s", own.text);

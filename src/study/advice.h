@@ -56,11 +56,22 @@ struct mr_findings {
     const char *proof;              /* of cold reads: "data", "unproven"; NULL: emulated */
 };
 
+/* What a configuration was measured to deliver, in turns with a control: how fast cached images are
+ * decoded, of how fast they were when the findings were taken.  What others do on a machine changes
+ * within seconds, and a prediction for the cores as they were is not one for the cores as they are.
+ */
+struct mr_measured {
+    double per_s;
+    double control;
+    double error; /* of the prediction for cores as fast as the control's: 0.1 is 10% too much */
+};
+
 struct mr_advice {
     struct mr_setup best;
     int on_tier;      /* the storage should change as well */
     double now_per_s; /* predicted for the configuration as it is */
-    double predicted_per_s, measured_per_s;
+    double predicted_per_s;
+    struct mr_measured measured;
     struct mr_error without_ring; /* why io_uring was left out; empty when it was not */
 };
 
@@ -68,12 +79,13 @@ struct mr_advice {
 int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err);
 int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
                     struct mr_advice *out, struct mr_error *err);
-/* What is recommended, with other findings or other data: images a second, predicted and measured.
- */
+/* What is recommended, with other findings or other data: images a second, predicted and measured,
+ * of which about `expected_per_s` are expected. */
 int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *f,
                       const struct mr_advice *a, double *per_s);
-int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_advice *a,
-                      double expected_per_s, double *per_s, struct mr_error *err);
+int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *f,
+                      const struct mr_advice *a, double expected_per_s, struct mr_measured *out,
+                      struct mr_error *err);
 /* The options that make it so: "--engine uring --io-depth 16 --threads 2".  Prefetch and storage
  * stand there when they change. */
 void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,

@@ -12,6 +12,7 @@
 
 #include "errtext.h"
 #include "image_spread.h"
+#include "repeat.h"
 #include "wake_delay.h"
 
 #include <errno.h>
@@ -179,24 +180,9 @@ static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings
     return 0;
 }
 
-/* By io_uring, where there is one. */
-static int measure_ring(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
-{
-    struct mr_setup s = {MR_ENGINE_URING, f->cores, MR_RING_DEPTH * f->cores, 0, 0};
-    struct mr_error own = {0};
-    double per_s, cpu_s;
-    mr_advice_say(o, "everything warm, io_uring");
-    int r = measure_warm(o, f, s, &per_s, &cpu_s, &own);
-    if (r)
-        return r == -ENOTSUP ? 0 : mr_fail(err, r, "%s", own.text);
-    f->ring_cpu_s = fmax(cpu_s - f->warm_cpu_s, 0);
-    return 0;
-}
-
-/* So that everything is cached, or as much as a warm run draws; what reading it takes then, and how
- * unlike the images are. */
-static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
-                   struct mr_error *err)
+/* So that everything is cached, or as much as a warm run draws; what reading it takes then. */
+static int read_all(const struct mr_advice_opts *o, const struct mr_findings *f, double *read_cpu_s,
+                    struct mr_error *err)
 {
     struct mr_setup s = {.threads = f->cores, .batch = o->now.batch};
     struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL, 0};
@@ -205,37 +191,104 @@ static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double
     once.runs = 1;
     once.box_s = 0;
     read.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
-    mr_advice_say(o, "everything warm");
     int r = mr_draw_run(&once, &read, &result, err);
+    if (!r)
+        *read_cpu_s = cpu_each(&result);
+    return r;
+}
+
+/* The same, and how unlike the images are. */
+static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
+                   struct mr_error *err)
+{
+    mr_advice_say(o, "everything warm");
+    int r = read_all(o, f, read_cpu_s, err);
     if (r)
         return r;
-    *read_cpu_s = cpu_each(&result);
     r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread);
     return r ? mr_fail(err, -ENOMEM, "no memory") : 0;
 }
 
-/* With a worker for each core, by a ring, and with more workers than cores, as is good for slow
- * storage.  Workers that take turns cost something: caches, switching, and batches that wait for a
- * worker which lost its core in the middle of a sample. */
+struct cpu_rounds {
+    const struct mr_advice_opts *o; /* for one run each */
+    const struct mr_findings *f;
+    int no_ring;
+    double *per_s, *cpu_s, *ring, *crowd, *wake; /* [rounds]; two are ratios to cpu_s */
+    struct mr_error *err;
+};
+
+/* With a worker for each core, and how late somebody else wakes up meanwhile. */
+static int one_each(struct cpu_rounds *c, unsigned i)
+{
+    struct mr_setup s = {.threads = c->f->cores};
+    struct mr_wake_delay *wake = NULL;
+    if (mr_wake_delay_begin(&wake))
+        return mr_fail(c->err, -ENOMEM, "no memory for a thread");
+    int r = measure_warm(c->o, c->f, s, &c->per_s[i], &c->cpu_s[i], c->err);
+    c->wake[i] = mr_wake_delay_end(wake);
+    return r;
+}
+
+/* In another way, of what it was so. */
+static int otherwise(struct cpu_rounds *c, unsigned i, struct mr_setup s, double *times,
+                     struct mr_error *err)
+{
+    double per_s, cpu_s;
+    int r = measure_warm(c->o, c->f, s, &per_s, &cpu_s, err);
+    if (!r)
+        *times = cpu_s / c->cpu_s[i];
+    return r;
+}
+
+/* With a worker for each core, by a ring where there is one, and with more workers than cores, as
+ * is good for slow storage.  Workers that take turns cost something: caches, switching, and batches
+ * that wait for a worker which lost its core in the middle of a sample. */
+static int one_round(void *ctx, unsigned i)
+{
+    struct cpu_rounds *c = ctx;
+    unsigned cores = c->f->cores;
+    struct mr_setup ring = {MR_ENGINE_URING, cores, MR_RING_DEPTH * cores, 0, 0},
+                    crowd = {.threads = CROWD * cores};
+    struct mr_error own = {0};
+    c->ring[i] = 1;
+    int r = one_each(c, i);
+    if (!r && !c->no_ring) {
+        r = otherwise(c, i, ring, &c->ring[i], &own);
+        c->no_ring = r == -ENOTSUP;
+        r = !r || c->no_ring ? 0 : mr_fail(c->err, r, "%s", own.text);
+    }
+    return r ? r : otherwise(c, i, crowd, &c->crowd[i], c->err);
+}
+
+/* The three ways take turns: what they differ by is less than what the machine changes by from one
+ * second to the next. */
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
-    struct mr_setup one_each = {.threads = f->cores}, crowd = {.threads = CROWD * f->cores};
-    struct mr_wake_delay *wake = NULL;
-    double crowded, read_cpu_s;
-    int r = warm_up(o, f, &read_cpu_s, err);
-    if (!r && mr_wake_delay_begin(&wake))
-        r = mr_fail(err, -ENOMEM, "no memory for a thread");
+    struct mr_advice_opts once = *o;
+    unsigned n = 2 * o->runs, first = mr_repeat_first(n);
+    double *values = calloc(5, n * sizeof *values);
+    struct cpu_rounds c = {
+        &once, f, 0, values, values + n, values + 2 * n, values + 3 * n, values + 4 * n, err};
+    struct mr_summary sum[5];
+    double read_cpu_s;
+    once.runs = 1;
+    int r = values ? warm_up(o, f, &read_cpu_s, err) : mr_fail(err, -ENOMEM, "no memory");
+    mr_advice_say(o, "everything warm, in three ways");
     if (!r)
-        r = measure_warm(o, f, one_each, &f->warm, &f->warm_cpu_s, err);
-    f->wake_s = mr_wake_delay_end(wake);
-    if (!r)
-        r = measure_ring(o, f, err);
-    mr_advice_say(o, "everything warm, more workers than cores");
-    if (!r)
-        r = measure_warm(o, f, crowd, &crowded, &f->crowded_cpu_s, err);
-    /* Taking turns is never cheaper; a measurement of it may be lucky. */
-    f->crowded_cpu_s = fmax(f->crowded_cpu_s, f->warm_cpu_s);
-    return r;
+        r = mr_repeat(n, one_round, &c);
+    for (unsigned i = 0; !r && i < 5; i++)
+        if (mr_summarize(values + i * n + first, n - first, &sum[i]))
+            r = mr_fail(err, -ENOMEM, "no memory");
+    free(values);
+    if (r)
+        return r;
+    f->warm = sum[0].median;
+    f->warm_cpu_s = sum[1].median;
+    /* Neither is ever cheaper; a measurement of it may be lucky. */
+    f->ring_cpu_s = f->warm_cpu_s * fmax(sum[2].median - 1, 0);
+    f->crowded_cpu_s = f->warm_cpu_s * fmax(sum[3].median, 1);
+    f->wake_s = sum[4].median;
+    return 0;
 }
 
 static int measure_one_sample(const struct mr_advice_opts *o, struct mr_findings *f,
@@ -306,11 +359,25 @@ int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings
 {
     struct mr_setup one_each = {.threads = f->cores};
     double per_s, cpu_s;
-    mr_advice_say(o, "everything warm, again");
-    int r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
+    /* Runs from a real storage begin with evicting the files. */
+    int r = o->storage ? 0 : read_all(o, f, &cpu_s, err);
+    if (!r)
+        r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
     if (!r)
         *times = per_s / f->warm;
     return r;
+}
+
+/* Waiting for a storage takes as long as before, also the part that is spent on a core. */
+void mr_findings_speed_up(struct mr_findings *f, double times)
+{
+    double less = 1 - 1 / times;
+    f->image_cpu_s -= f->warm_cpu_s * less;
+    f->warm_cpu_s -= f->warm_cpu_s * less;
+    f->crowded_cpu_s -= f->crowded_cpu_s * less;
+    f->ring_cpu_s -= f->ring_cpu_s * less;
+    f->read_cpu_s = fmin(f->read_cpu_s, f->image_cpu_s);
+    f->warm *= times;
 }
 
 int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,

@@ -28,10 +28,12 @@ int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
 int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,
                        const struct mr_findings *before, struct mr_findings *out,
                        struct mr_error *err);
-/* How fast cached images are decoded now, of what it was when `f` was taken: what a prediction rests
- * on has changed by as much. */
+/* How fast cached images are decoded now, of what it was when `f` was taken: what a prediction
+ * rests on has changed by as much. */
 int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f, double *times,
                         struct mr_error *err);
+/* What would have been found on cores that are so many times as fast. */
+void mr_findings_speed_up(struct mr_findings *f, double times);
 /* Batches under way with room for twice as many samples as there are reads or workers. */
 unsigned mr_enough_prefetch(unsigned batch, unsigned under_way);
 void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,

@@ -149,8 +149,8 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
     mr_json_set(to, "now_images_per_s", mr_json_real(f->cold));
     mr_json_set(to, "now_predicted_images_per_s", mr_json_real(a->now_per_s));
     mr_json_set(to, "predicted_images_per_s", mr_json_real(a->predicted_per_s));
-    mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured_per_s));
-    mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured_per_s - 1)));
+    mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured.per_s));
+    mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured.per_s - 1)));
     mr_json_set(to, "emulated", mr_json_bool(a->on_tier));
     return to;
 }
@@ -227,7 +227,6 @@ struct proof {
     struct mr_findings f;
     struct mr_advice a;
     struct mr_json *smaller;
-    double control; /* how fast cached images were decoded at the end, of how fast before */
 };
 
 static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, const struct need *need,
@@ -240,7 +239,7 @@ static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, cons
     struct mr_verdict v;
     char text[800];
     double per_batch = need->batch;
-    double best = a->on_tier ? f->cold : fmax(f->cold, a->measured_per_s);
+    double best = a->on_tier ? f->cold : fmax(f->cold, a->measured.per_s);
     judge(lab, f, need, &v);
     const char *words = mr_json_text(mr_json_at(advice, "text"));
     int fine = v.limit == MR_LIMIT_NONE;
@@ -264,7 +263,7 @@ static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, cons
     mr_json_set(p, "ring_cpu_s", mr_json_real(f->ring_cpu_s));
     mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
     mr_json_set(p, "rates", rates_json(f, need));
-    mr_json_set(p, "control", mr_json_real(proof->control));
+    mr_json_set(p, "control", mr_json_real(a->measured.control));
     mr_json_set(p, "recommendation", advice);
     mr_json_set(p, "smaller_images", proof->smaller);
     mr_json_set(p, "sizing", sizing(f, best));
@@ -286,8 +285,6 @@ static int measure(struct mr_lab *lab, const struct mr_advice_opts *o,
         r = mr_advice_prove(o, &p->f, &p->a, lab->err);
     if (!r)
         r = try_smaller(lab, o, &p->f, &p->a, &p->smaller);
-    if (!r)
-        r = mr_findings_control(o, &p->f, &p->control, lab->err);
     return r;
 }
 
@@ -311,12 +308,12 @@ static void add_warnings(struct mr_lab *lab, const struct proof *p)
 {
     if (p->a.without_ring.text[0])
         mr_lab_warn(lab, "The io_uring engine is not available here: %s", p->a.without_ring.text);
-    if (fabs(p->control - 1) > DISTURBED)
+    if (fabs(p->a.measured.control - 1) > DISTURBED)
         mr_lab_warn(lab,
-                    "Cached images were decoded %.2f times as fast after the proof as before: "
+                    "Cached images were decoded %.2f times as fast during the proof as before: "
                     "other programs took changing shares of the cores, and predictions may be "
                     "off by as much.",
-                    p->control);
+                    p->a.measured.control);
     mr_lab_check_cold(lab, p->f.proof);
 }
 
@@ -324,7 +321,7 @@ int mr_exp_verdict(struct mr_lab *lab)
 {
     static const struct mr_decoder_opts decoder = {.width = 224, .height = 224};
     struct mr_accelerator_spec device;
-    struct proof p = {.control = 1};
+    struct proof p = {0};
     cpu_set_t set;
     uint64_t n = mr_dataset_size(lab->o->data);
     struct mr_advice_opts o = {

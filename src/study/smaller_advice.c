@@ -63,7 +63,7 @@ static int try_it(const struct mr_advice_opts *o, const struct mr_findings *f,
     if (s->predicted_per_s <= MR_WORTH_IT * a->predicted_per_s)
         return 0;
     mr_advice_say(o, "smaller images, the recommended configuration");
-    return mr_advice_measure(&with, a, s->predicted_per_s, &s->measured_per_s, err);
+    return mr_advice_measure(&with, &found, a, s->predicted_per_s, &s->measured, err);
 }
 
 int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
@@ -72,7 +72,7 @@ int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f
     struct mr_smaller_advice s = {.side = side_for(o->decode),
                                   .image_cpu_s = NAN,
                                   .predicted_per_s = NAN,
-                                  .measured_per_s = NAN};
+                                  .measured = {NAN, NAN, NAN}};
     struct mr_smaller_opts how = {.data = o->data,
                                   .side = s.side,
                                   .scratch = o->scratch,
@@ -113,7 +113,7 @@ static void explain(const struct mr_smaller_advice *s, const struct mr_advice *a
                  "The stored images are no larger than training needs: their shorter side is %u "
                  "pixels, and %u are enough.",
                  s->set.shorter_side, s->side);
-    else if (isnan(s->measured_per_s))
+    else if (isnan(s->measured.per_s))
         snprintf(text, cap, "Smaller stored images (%s) would not help: something else limits.",
                  change);
     else
@@ -149,7 +149,8 @@ struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct 
     mr_json_set(o, "smaller_file_bytes", mr_json_real(set->n_images ? set->bytes_after : NAN));
     mr_json_set(o, "smaller_image_cpu_s", mr_json_real(s->image_cpu_s));
     mr_json_set(o, "predicted_images_per_s", mr_json_real(s->predicted_per_s));
-    mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured_per_s));
-    mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured_per_s - 1)));
+    mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured.per_s));
+    mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured.per_s - 1)));
+    mr_json_set(o, "control", mr_json_real(s->measured.control));
     return o;
 }

@@ -14,8 +14,8 @@ struct mr_smaller_advice {
     struct mr_smaller_set set; /* what was made; its files are gone */
     double image_cpu_s;     /* of a smaller image, and how many of them a second: NAN if images */
     double predicted_per_s; /* are no larger than they need be */
-    double measured_per_s;  /* NAN: no gain was predicted */
-    const char *proof;      /* as in struct mr_findings */
+    struct mr_measured measured; /* NAN: no gain was predicted */
+    const char *proof;           /* as in struct mr_findings */
 };
 
 /* 0, -ECANCELED, or -errno with words why it could not be tried.  Images of a real storage must lie
