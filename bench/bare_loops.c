@@ -98,7 +98,7 @@ static void *ring_files(void *arg)
     struct io_uring ring;
     unsigned depth = l->depth, under_way = 0;
     /* How long a file is, is not known when its place is chosen: as long as the mean. */
-    size_t apart = l->keep ? page_round(l->files->bytes / l->files->n) : BUFFER;
+    size_t apart = l->keep ? page_round(l->files->mean_bytes) : BUFFER;
     uint64_t k = 0, n_places = l->keep / apart > depth ? l->keep / apart : depth;
     struct mr_buffer memory;
     char *buf = buffers(n_places * apart, &memory);

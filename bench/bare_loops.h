@@ -6,7 +6,8 @@
 
 struct file_list {
     char **path;
-    uint64_t n, bytes;
+    uint64_t n;
+    uint64_t mean_bytes;
 };
 
 /* Files per second of `threads` threads that open, fstat, read and close.  keep 0: each reads every
