@@ -31,7 +31,7 @@
 #define FILE_BUDGET ((size_t)256 << 20) /* all slabs together, unless slots became too small */
 #define SMALLEST    ((size_t)16 << 10)
 #define BIG_TO_KEEP ((size_t)4 << 20)
-#define MAX_SPARE   64
+#define MOST_SPARE  ((size_t)256 << 20)
 #define TRIES       128 /* of the lock, some tens of nanoseconds apart */
 
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after)
@@ -186,7 +186,8 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b)
     pool->free = b;
 }
 
-/* The spare memory that fits best: the smallest that is large enough, or else the largest. */
+/* The spare memory that fits: the first that is large enough and not twice as large, or else the
+ * smallest that is large enough, or else the largest. */
 static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
 {
     struct mr_big_file **best = NULL;
@@ -196,11 +197,13 @@ static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
         int better = best_cap < size ? cap > best_cap : cap >= size && cap < best_cap;
         if (!best || better)
             best = at;
+        if (cap >= size && cap / 2 < size)
+            break;
     }
     struct mr_big_file *big = best ? *best : NULL;
     if (big) {
         *best = big->next;
-        pool->n_spare--;
+        pool->spare_bytes -= big->buf.cap;
     }
     pthread_mutex_unlock(&pool->mu);
     return big ? big : calloc(1, sizeof *big);
@@ -255,11 +258,11 @@ static void give_big_back(struct mr_work_batch *b)
             continue;
         b->big[s] = NULL;
         pthread_mutex_lock(&pool->mu);
-        int keep = big->buf.cap <= BIG_TO_KEEP && pool->n_spare < MAX_SPARE;
+        int keep = big->buf.cap <= BIG_TO_KEEP && pool->spare_bytes + big->buf.cap <= MOST_SPARE;
         if (keep) {
             big->next = pool->spare;
             pool->spare = big;
-            pool->n_spare++;
+            pool->spare_bytes += big->buf.cap;
         }
         pthread_mutex_unlock(&pool->mu);
         if (!keep)

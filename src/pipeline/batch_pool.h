@@ -86,7 +86,7 @@ struct mr_batch_pool {
     unsigned n_out;
     struct mr_work_batch *free;
     struct mr_big_file *spare; /* for the next large files */
-    unsigned n_spare;
+    size_t spare_bytes;
 
     atomic_size_t memory, memory_peak; /* slabs, big buffers and the workers' file buffers */
     struct mr_work_batch *all;         /* [n] */

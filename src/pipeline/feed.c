@@ -27,10 +27,10 @@
 #include <string.h>
 #include <time.h>
 
-#define POLL_NS  50000000 /* how often should_stop is asked */
-#define QUICK_NS 2000000  /* batches filled faster than that are claimed in chunks */
-#define ALONE_NS 20000    /* and those filled faster than that by one worker alone, and watched: */
-#define WATCH_NS 60000    /* for as long as a thread that sleeps takes to wake up */
+#define POLL_NS      50000000 /* how often should_stop is asked */
+#define QUICK_NS     2000000  /* batches filled faster than that are claimed in chunks */
+#define ALONE_NS     20000 /* and those filled faster than that by one worker alone, and watched: */
+#define WATCH_NS     60000 /* for as long as a thread that sleeps takes to wake up */
 #define MOST_IN_VAIN 255
 #define AHEAD        3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
 
@@ -51,16 +51,24 @@ static int may_open(const struct mr_pipeline *p)
     return p->next_open < p->next_out + p->window;
 }
 
-/* With the lock held: there is work; call a worker that sleeps, if there is one.  Each is called
+/* With the lock held: there is work; 1 when a worker that sleeps is to be called.  Each is called
  * once: until it runs, the next call goes to another.  While batches are so quick that a second
  * worker would come too late, one that is awake is enough: it looks for work before it sleeps. */
-static void wake_worker(struct mr_pipeline *p)
+static int one_to_call(struct mr_pipeline *p)
 {
     if (!p->n_idle || (p->fill_ns < ALONE_NS && p->n_idle < p->n_workers))
-        return;
+        return 0;
     p->n_idle--;
     p->n_called++;
-    pthread_cond_signal(&p->pool->work);
+    return 1;
+}
+
+/* Give the lock back, then call: who is called while it is held would sleep again, for the lock. */
+static void unlock_and_call(struct mr_pipeline *p, int call, pthread_cond_t *who)
+{
+    pthread_mutex_unlock(&p->pool->mu);
+    if (call)
+        pthread_cond_signal(who);
 }
 
 static int all_claimed(struct mr_work_batch *b)
@@ -158,9 +166,7 @@ static void count_filled(struct mr_worker *w)
     b->ready = 1;
     atomic_fetch_add(&p->changes, 1);
     p->fill_ns = mr_clock_ns() - b->open_ns;
-    if (p->asleep && p->in_work[p->next_out % p->window] == b)
-        pthread_cond_signal(&p->ready);
-    pthread_mutex_unlock(&p->pool->mu);
+    unlock_and_call(p, p->asleep && p->in_work[p->next_out % p->window] == b, &p->ready);
 }
 
 void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len)
@@ -206,7 +212,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
     struct mr_pipeline *p = w->p;
     struct mr_batch_pool *pool = p->pool;
     while (!claim_slot(w, t)) {
-        int result = 1;
+        int result = 1, call = 0;
         uint64_t idle_from = 0, idle_to = 0;
         count_filled(w);
         mr_batch_pool_lock(pool);
@@ -219,7 +225,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
                 p->open = open_next(p);
             if (p->open) {
                 /* There is more than one slot to fill: pass the word on. */
-                wake_worker(p);
+                call = one_to_call(p);
                 break;
             }
             if (!block) {
@@ -234,7 +240,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
         }
         w->batch = p->open;
         w->chunk = p->fill_ns < QUICK_NS ? p->quick_chunk : 1;
-        pthread_mutex_unlock(&pool->mu);
+        unlock_and_call(p, call, &pool->work);
         mr_idle_trace(idle_from, idle_to);
         if (result != 1)
             return result;
@@ -546,8 +552,8 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         return -EBUSY;
     }
     p->begun = p->wanted = 1;
-    if (may_open(p))
-        wake_worker(p);
+    if (may_open(p) && one_to_call(p))
+        pthread_cond_signal(&pool->work);
     watch(p, &p->consumer_watch, can_deliver);
     doze(p);
     p->asleep = 1;
@@ -557,7 +563,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         mr_fail(&p->error, p->broken, "io_uring failed: %s", mr_errno_text(p->broken));
     p->asleep = p->wanted = 0;
     struct mr_work_batch **place = &p->in_work[p->next_out % p->window];
-    int r = p->error.code;
+    int r = p->error.code, call = 0;
     if (!r) {
         *out = *place;
         *place = NULL;
@@ -565,10 +571,9 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
         atomic_fetch_add(&p->changes, 1);
         pool->n_out++;
         pool->refs++;
-        if (may_open(p))
-            wake_worker(p);
+        call = may_open(p) && one_to_call(p);
     }
-    pthread_mutex_unlock(&pool->mu);
+    unlock_and_call(p, call, &pool->work);
     return r;
 }
 

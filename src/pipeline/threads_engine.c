@@ -33,6 +33,7 @@ struct reader {
     uint64_t late_ns;      /* of the last wait for the emulated device */
     int dir;               /* the folder that all files have in common, or AT_FDCWD */
     size_t common;         /* bytes of a path that name it */
+    int own_table;         /* of descriptors */
     char path[PATH_MAX];
 };
 
@@ -206,8 +207,8 @@ static int begin(struct mr_worker *w, struct mr_error *err)
     struct reader *r = w->engine;
     (void)err;
     r->dir = AT_FDCWD;
-    if (!w->p->o.map && !WATCHED && !close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE))
-        open_common(w);
+    r->own_table =
+        !w->p->o.map && !WATCHED && !close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE);
     return 0;
 }
 
@@ -215,7 +216,10 @@ static void run(struct mr_worker *w)
 {
     struct mr_task t;
     struct reader *r = w->engine;
-    while (mr_feed_claim(w, 1, &t) == 1)
+    int more = mr_feed_claim(w, 1, &t) == 1;
+    if (more && r->own_table)
+        open_common(w); /* with the first file: before, the caches may still be emptied */
+    for (; more; more = mr_feed_claim(w, 1, &t) == 1)
         work_on(w, &t);
     if (r->dir != AT_FDCWD)
         close(r->dir);
