@@ -1,119 +1,21 @@
-"""test_study.py - `millrace study` on small data: what it writes, what it does not run again, what it
-says when something is missing, and that it leaves nothing behind.
+"""test_study.py - `millrace study` on small data: what it writes, what it does not run again,
+and that it leaves nothing behind.
 
 Only experiments that take seconds run here; no figure is judged."""
 import html
 import json
 import os
-import pathlib
 import re
 import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-import unittest
 
-import seccomp_filter
 import study_fixture
 import system_kit
-from system_kit import MILLRACE, TempDirCase, is_root, run
-
-EXPERIMENTS = ["baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint", "phases",
-               "files", "verdict"]
-LONG_S = 4 * system_kit.TIMEOUT_S  # several experiments, on a machine with other work to do
-_photos = None
-
-
-def setUpModule():
-    global _photos
-    _photos = pathlib.Path(tempfile.mkdtemp())
-    unittest.addModuleCleanup(shutil.rmtree, _photos)
-    _photos.chmod(0o755)
-    done = run("generate", "--count", 96, "--classes", 4, "--out", _photos / "set")
-    assert done.status == 0, done
-
-
-def scratch_folders(*places):
-    return [p for place in places for p in pathlib.Path(place).rglob(".millrace-scratch-*")]
-
-
-def children_of(pid):
-    """Processes that this one has started and that are not through."""
-    found = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # gone meanwhile
-            continue
-        if fields[0] != "Z" and int(fields[1]) == pid:
-            found.append(stat.parent.name)
-    return found
-
-
-class StudyCase(TempDirCase):
-    def setUp(self):
-        super().setUp()
-        self.out = self.dir / "out"
-        self.data = _photos / "set"
-        self.names = sorted(p.name for p in self.data.iterdir())
-        self.addCleanup(self.check_nothing_is_left)
-
-    def check_commands(self, folder):
-        """What is said to do the same by hand is taken by the program: nothing is refused before an
-        option that does not exist."""
-        path = folder / "results.json"
-        for result in json.loads(path.read_text())["results"] if path.exists() else []:
-            for command in result.get("commands", []):
-                words = shlex.split(command)
-                parts = [words]
-                if "--" in words:
-                    at = words.index("--")
-                    parts = [words[:at], words[at + 1:]]
-                for part in parts:
-                    self.assertEqual(part[0], "millrace", command)
-                    done = run(*part[1:], "--no-such-option")
-                    self.assert_status(done, 2)
-                    self.assertIn("--no-such-option", done.err.splitlines()[0], command)
-                    for option in ("--data", "--list"):
-                        if option in part:
-                            self.assertTrue(os.path.exists(part[part.index(option) + 1]), command)
-                self.assertNotIn(".millrace-scratch", command)
-
-    def check_nothing_is_left(self):
-        self.assertEqual(scratch_folders(self.dir, _photos), [])
-        self.assertEqual(list(self.dir.rglob("*.part")), [])
-
-    def study(self, *more, data=None, out=None, status=0, **kwargs):
-        done = run("study", "--data", data or self.data, "--out", out or self.out, *more, **kwargs)
-        self.assert_status(done, status)
-        self.check_commands(pathlib.Path(out or self.out))
-        return done
-
-    def three(self, name):
-        """A folder of three images."""
-        folder = self.dir / name
-        folder.mkdir()
-        for path in sorted(self.data.rglob("*.jpg"))[:3]:
-            shutil.copy(path, folder)
-        return folder
-
-    def result(self, name):
-        return json.loads((self.out / f"{name}.json").read_text())
-
-    def marks(self, name="t.json"):
-        """Of a study's trace."""
-        inspected, = system_kit.results("inspect", self.dir / name)
-        self.assertIn("hdd", inspected["traces"][0]["storage"])
-        self.assertFalse(inspected["traces"][0]["cut"])
-        return [m["name"] for m in inspected["marks"]]
-
-    def page(self):
-        return (self.out / "report.html").read_text()
-
-    def section(self, name):
-        return re.search(rf'<section id="{name}">.*?</section>', self.page(), re.S).group()
+from study_kit import EXPERIMENTS, LONG_S, StudyCase, children_of, scratch_folders, setUpModule
+from system_kit import MILLRACE, run
 
 
 class Results(StudyCase):
@@ -164,7 +66,7 @@ class Results(StudyCase):
         self.assertEqual(done.json["results"][0]["experiment"], "files")
 
     def test_phases_overlap_and_add_up(self):
-        fs = os.statvfs(_photos)
+        fs = os.statvfs(self.photos)
         if fs.f_bavail * fs.f_frsize < 3 << 30:
             self.skipTest("no room for a checkpoint")
         self.study("--only", "phases", timeout=LONG_S)
@@ -303,7 +205,7 @@ class Continuing(StudyCase):
                 self.assertIn("This experiment was not run", self.section(name))
             results = json.loads((self.out / "results.json").read_text())["results"]
             self.assertEqual([e["experiment"] for e in results][:n], EXPERIMENTS[:n])
-            self.assertEqual(scratch_folders(self.dir, _photos), [])
+            self.assertEqual(scratch_folders(self.dir, self.photos), [])
             self.assertEqual(children_of(os.getpid()), [])
             self.put_result(name)
         done = self.study()
@@ -334,7 +236,7 @@ class Continuing(StudyCase):
             finally:
                 child.kill()
                 child.wait()
-            self.assertEqual(scratch_folders(self.dir, _photos), [])
+            self.assertEqual(scratch_folders(self.dir, self.photos), [])
             self.assertFalse((self.out / f"{experiment}.json").exists())
 
     def test_interrupted_while_smaller_images_are_tried(self):
@@ -371,7 +273,7 @@ class Continuing(StudyCase):
                          seconds=system_kit.TIMEOUT_S):
         """Until the experiment has something to clean up."""
         end = time.monotonic() + seconds
-        while not any(any(place.rglob(pattern)) for place in (self.dir, _photos)):
+        while not any(any(place.rglob(pattern)) for place in (self.dir, self.photos)):
             self.assertIsNone(child.poll(), "the study ended by itself")
             self.assertLess(time.monotonic(), end, "no scratch folder")
 
@@ -415,297 +317,6 @@ class Asking(StudyCase):
             self.assertEqual(own.finish(), 1)
         finally:
             own.close()
-
-
-class Trouble(StudyCase):
-    def test_unknown_experiment(self):
-        done = self.study("--only", "files,nonsense", status=2)
-        self.assertIn("'nonsense'", done.err)
-        for name in EXPERIMENTS:
-            self.assertIn(name, done.err)
-        self.assertFalse(self.out.exists())
-
-    def test_out_is_a_file(self):
-        self.out.write_text("mine")
-        done = self.study("--only", "files", status=1)
-        self.assertIn(f"--out {self.out}: Not a directory", done.err)
-        self.assertEqual(self.out.read_text(), "mine")
-
-    def test_out_has_no_parent(self):
-        done = self.study("--only", "files", out=self.dir / "no/such", status=1)
-        self.assertIn("No such file or directory", done.err)
-
-    @unittest.skipUnless(is_root(), "needs root to become somebody else")
-    def test_out_cannot_be_written(self):
-        self.out.mkdir(mode=0o755)
-        done = self.study("--only", "files", status=1, stranger=True)
-        self.assertIn(f"--out {self.out}: Permission denied", done.err)
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_out_is_on_a_read_only_disk(self):
-        where = self.small_disk(8)
-        (where / "there").mkdir()
-        subprocess.run(["mount", "-o", "remount,ro", where], check=True)
-        for out in (where / "there", where / "to-be-made"):
-            done = self.study("--only", "files", out=out, status=1)
-            self.assertIn(f"--out {out}: Read-only file system; name a folder that can be written",
-                          done.err)
-
-    @unittest.skipUnless(is_root(), "needs root to become somebody else")
-    def test_data_that_cannot_be_written_is_studied_all_the_same(self):
-        self.out.mkdir()
-        self.out.chmod(0o777)
-        self.study("--only", "files", stranger=True)
-        self.assertTrue(self.result("files")["finished"])
-
-    @unittest.skipUnless(is_root(), "needs root to become somebody else")
-    def test_what_may_not_be_seen_in_the_cache_is_called_unproven(self):
-        few = self.three("few")
-        if system_kit.results("evict", few, stranger=True)[0]["cold"] != "unproven":
-            self.skipTest("this file system tells everyone what is cached")
-        self.out.mkdir()
-        self.out.chmod(0o777)
-        done = self.study("--only", "files,read,verdict", data=few, stranger=True)
-        self.assertIn("Report: ", done.out)
-        for name in ("files", "read", "verdict"):
-            result = self.result(name)
-            self.assertTrue(result["finished"], result)
-            self.assertTrue(any("unproven" in w for w in result["warnings"]), result["warnings"])
-            self.assertIn("unproven", self.section(name))
-        cold = {p["storage"]: p["cold"] for p in self.result("read")["points"]}
-        self.assertEqual(cold, {"disk": "unproven", "hdd": None, "ssd": None, "optane": None,
-                                "lustre": None})
-
-    def test_no_images(self):
-        (self.dir / "empty").mkdir()
-        done = self.study("--only", "files", data=self.dir / "empty", status=1)
-        self.assertIn("no samples in this folder", done.err)
-        for name in EXPERIMENTS:
-            self.assertIn("no samples in this folder", self.section(name))
-
-    def test_no_images_leave_an_earlier_study_alone(self):
-        self.study("--only", "files")
-        page = self.page()
-        (self.dir / "empty").mkdir()
-        self.study("--only", "files", data=self.dir / "empty", status=1)
-        self.assertEqual(self.page(), page)
-
-    def test_no_data(self):
-        done = self.study("--only", "files", data=self.dir / "nowhere", status=1)
-        self.assertIn("No such file or directory", done.err)
-
-    def test_only_broken_images(self):
-        broken = self.dir / "broken"
-        broken.mkdir()
-        for i in range(4):
-            (broken / f"{i}.jpg").write_bytes(b"\xff\xd8not a photo" * 100)
-        done = self.study("--only", "files,decode,overlap,activity,checkpoint,phases,verdict",
-                          data=broken, timeout=LONG_S)
-        fs = os.statvfs(self.dir)
-        room = fs.f_bavail * fs.f_frsize > 3 << 30  # else a checkpoint is refused for that
-        for name in ("decode", "overlap", "activity", "phases", "verdict") + ("checkpoint",) * room:
-            self.assertRegex(done.err, rf"(?m)^{name} +missing: .*broken/[0-9]\.jpg")
-            self.assertIn("chip missing", self.section(name))
-            self.assertFalse(self.result(name)["finished"])
-        self.assertTrue(self.result("files")["finished"])
-        done = self.study("--only", "decode", "--again", data=broken, out=self.dir / "o", status=1)
-        self.assertIn("No verdict", done.out)
-
-    def test_experiments_that_failed_are_tried_again(self):
-        broken = self.dir / "broken"
-        broken.mkdir()
-        (broken / "0.jpg").write_bytes(b"nothing")
-        self.study("--only", "files,decode", data=broken)
-        shutil.copy(next(self.data.rglob("*.jpg")), broken / "0.jpg")
-        self.study("--only", "decode", data=broken)
-        self.assertTrue(self.result("decode")["finished"])
-
-    @system_kit.needs("strace")
-    def test_without_io_uring_the_threads_engine_is_studied(self):
-        refuse = ("strace", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e",
-                  "trace=io_uring_setup", "-e", "inject=io_uring_setup:error=ENOSYS")
-        if subprocess.run([*refuse, "true"], check=False, capture_output=True).returncode:
-            self.skipTest("strace cannot trace here")
-        self.study("--only", "read", data=self.three("few"), prefix=refuse,
-                   env=system_kit.STRACE_ENV)
-        result = self.result("read")
-        self.assertEqual({p["engine"] for p in result["points"]}, {"threads"})
-        self.assertEqual(len(result["warnings"]), 1)
-        self.assertIn("io_uring", result["warnings"][0])
-        self.assertIn("io_uring", self.section("read"))
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(seccomp_filter.is_known(), "filters of another architecture")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_where_a_filter_refuses_io_uring(self):
-        where = self.small_disk(32)  # where raw limits are measured quickly
-        shutil.copytree(self.three("few"), where / "few")
-        refused = seccomp_filter.refuse(*seccomp_filter.IO_URING)
-        done = self.study("--only", "baseline,read,decode,verdict", "--runs", 1,
-                          data=where / "few", preexec_fn=refused, timeout=LONG_S)
-        self.assertIn("Report: ", done.out)
-        verdict = self.result("verdict")
-        self.assertTrue(verdict["finished"], verdict["missing"])
-        self.assertNotIn("uring", verdict["points"][0]["recommendation"]["change"])
-        for name in ("read", "decode"):
-            result = self.result(name)
-            self.assertTrue(result["finished"], result["missing"])
-            self.assertEqual({p["engine"] for p in result["points"]}, {"threads"})
-            self.assertTrue(any("io_uring" in w for w in result["warnings"]), result["warnings"])
-            self.assertIn("io_uring", self.section(name))
-        result = self.result("baseline")
-        self.assertTrue(result["finished"], result["missing"])
-        self.assertNotIn("uring", {p["engine"] for p in result["points"]})
-        self.assertIn("threads", {p["engine"] for p in result["points"]})
-        self.assertEqual(scratch_folders(where), [])
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_a_disk_of_200_mb(self):
-        where = self.small_disk(200)
-        shutil.copytree(self.three("few"), where / "few")
-        done = self.study("--only", "baseline,checkpoint,phases,verdict", "--runs", 1,
-                          data=where / "few", timeout=LONG_S)
-        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
-        self.assertIn("MB free", self.section("checkpoint"))
-        for name, words in (("baseline", "MB instead of"), ("phases", "Without a checkpoint: "),
-                            ("verdict", "unproven")):
-            result = self.result(name)
-            self.assertTrue(result["finished"], result["missing"])
-            self.assertTrue(any(words in w for w in result["warnings"]), result["warnings"])
-            self.assertIn(words, self.section(name))
-        self.assertTrue(self.result("verdict")["points"][0]["smaller_images"]["tried"])
-        self.assertGreater(self.free_mib(where), 100)
-        self.assertEqual(scratch_folders(where), [])
-
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_no_room_for_checkpoints(self):
-        small = self.dir / "small"
-        small.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", small], check=False,
-                          capture_output=True).returncode:
-            self.skipTest("cannot mount here")
-        self.addCleanup(subprocess.run, ["umount", small], check=True)
-        shutil.copytree(self.three("few"), small / "few")
-        done = self.study("--only", "checkpoint,files", data=small / "few")
-        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
-        self.assertIn("MB free", self.section("checkpoint"))
-        self.assertTrue(self.result("files")["finished"])
-        self.assertEqual(scratch_folders(small), [])
-
-    def small_disk(self, mib):
-        where = self.dir / "small"
-        where.mkdir()
-        system_kit.mount_small_disk(self, self.dir / "image", where, mib)
-        self.out = where / "study"
-        return where
-
-    def free_mib(self, where):
-        fs = os.statvfs(where)
-        return fs.f_bavail * fs.f_frsize >> 20
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_a_disk_with_little_room_gets_fewer_photos(self):
-        where = self.small_disk(32)
-        done = run("study", "--out", self.out, "--runs", 1, "--only",
-                   "baseline,read,decode,checkpoint,files", timeout=LONG_S)
-        self.assert_status(done, 0)
-        said = re.search(r"([0-9]+) photos instead of 2048: .* has no room for more", done.err)
-        n = int(said.group(1))
-        self.assertTrue(64 <= n < 200, n)
-        self.assertEqual(len(list((self.out / "data").rglob("*.jpg"))), n)
-        self.assertIn("2,048 were to be made", self.page())
-        results = json.loads((self.out / "results.json").read_text())
-        device = results["environment"]["storage"]["device"]
-        self.assertTrue(device.startswith("loop"), device)  # and not the disk below it
-        self.assertLessEqual({r["device"] for r in self.result("files")["points"][0]["requests"]},
-                             {device})
-        data = results["data"]
-        self.assertEqual((data["images"], data["wanted"], data["generated"]), (n, 2048, True))
-        self.assertRegex(done.err, r"(?m)^checkpoint missing: .* MB free, and .* need [0-9]+ MB")
-        for name in ("baseline", "read", "decode", "files"):
-            self.assertTrue(self.result(name)["finished"], self.result(name)["missing"])
-            self.assertIn("<figure", self.section(name))
-        limits = {p["storage"] for p in self.result("baseline")["points"]
-                  if p["pattern"] == "random-imagenet" and p["read_mb_per_s"] > 0}
-        self.assertEqual(limits, {"disk", "hdd", "ssd", "optane", "lustre"})
-        for point in self.result("read")["points"]:
-            self.assertGreater(point["baseline_share"], 0, point["storage"])
-        for name in ("read", "files"):  # the loop device has a cache, which is not ours to see
-            said = [w for w in self.result(name)["warnings"] if "unproven" in w]
-            self.assertRegex(said[0], "a loop device.* may have a cache of its own")
-            self.assertNotIn("root", said[0])
-        self.assertGreater(self.free_mib(where), 8)
-        self.assertEqual(scratch_folders(where), [])
-        again = run("study", "--out", self.out, "--only", "files")  # and they stay what they are
-        self.assert_status(again, 0)
-        self.assertIn(f"{n} images", again.out)
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_no_room_for_smaller_images(self):
-        where = self.small_disk(32)
-        photos = sorted(self.data.rglob("*.jpg"))
-        few = where / "few"
-        few.mkdir()
-        for i in range(64):
-            shutil.copy(photos[i], few)
-        room = os.statvfs(where)
-        (where / "ballast").write_bytes(bytes(max(room.f_bavail * room.f_frsize - (3 << 20), 0)))
-        self.study("--only", "verdict", "--runs", 1, data=few, out=self.dir / "out",
-                   timeout=LONG_S)
-        self.out = self.dir / "out"
-        result = self.result("verdict")
-        self.assertTrue(result["finished"], result["missing"])
-        advice = result["points"][0]["smaller_images"]
-        self.assertFalse(advice["tried"])
-        self.assertRegex(advice["text"], r"were not tried: .* MB free, and trying them needs [0-9]+ MB")
-        self.assertIn("were not tried", self.section("verdict"))
-        self.assertEqual(scratch_folders(where), [])
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_images_that_cannot_be_written_beside(self):
-        where = self.small_disk(32)
-        shutil.copytree(self.three("few"), where / "few")
-        subprocess.run(["mount", "-o", "remount,ro", where], check=True)
-        self.out = self.dir / "out"
-        self.study("--only", "verdict", "--runs", 1, data=where / "few", timeout=LONG_S)
-        advice = self.result("verdict")["points"][0]["smaller_images"]
-        self.assertFalse(advice["tried"])
-        self.assertIn("nothing can be written where the images are", advice["text"])
-
-    @system_kit.needs("losetup", "mkfs.ext4", "mount")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_a_disk_without_room_gives_a_page_that_says_so(self):
-        where = self.small_disk(12)
-        done = run("study", "--out", self.out, "--only", "files")
-        self.assert_status(done, 1)
-        self.assertRegex(done.err, r"study has [0-9]+ MB free, and 64 photos need 16 MB; name another")
-        for name in EXPERIMENTS:
-            self.assertIn("64 photos need 16 MB", self.section(name))
-        self.assertFalse((self.out / "data").exists())
-        self.assertGreater(self.free_mib(where), 8)
-
-    def test_photos_that_could_not_be_finished_are_removed(self):
-        child = system_kit.OnTerminal("study", "--out", self.out, "--only", "files")
-        try:
-            child.read_until(b"making photos")
-            child.child.send_signal(signal.SIGINT)
-            self.assertEqual(child.finish(), 130)
-        finally:
-            child.close()
-        self.assertFalse(self.out.exists())
-
-    def test_scratch_is_not_made_among_the_samples(self):
-        mine = self.dir / "mine"
-        shutil.copytree(self.data, mine)
-        before = sorted(os.walk(mine))
-        for data in (mine, f"{mine}/", f"{mine}/."):
-            self.study("--only", "files", data=data)
-        self.assertEqual(sorted(os.walk(mine)), before)
 
 
 if __name__ == "__main__":
