@@ -2,9 +2,10 @@
  *
  *     compare_overhead [ROUNDS]
  *
- * Prints CPU time per sample (all threads, user and system) for 10^4 to 10^7 samples, what one of
- * 10^7 takes of one of 10^4, and the rate of the keyed permutation.  A round runs all sizes, so
- * that a slow minute does not look like a slope. */
+ * Prints CPU time per sample (all threads, user and system) for runs of 10^4 to 10^7 samples, what
+ * one of 10^7 takes of one of 10^4, and the rate of the keyed permutation.  A round has all sizes,
+ * so that a slow minute does not look like a slope, and of the shorter runs as many as make 10^6
+ * samples: one of 10^4 is over in a millisecond. */
 #include "clock.h"
 #include "permutation.h"
 
@@ -19,6 +20,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+#define AT_LEAST 1000000 /* samples of a size in a round */
+
 static int do_nothing(void *ctx, const struct mr_map_input *in, void *slot)
 {
     (void)ctx;
@@ -27,8 +30,8 @@ static int do_nothing(void *ctx, const struct mr_map_input *in, void *slot)
     return 0;
 }
 
-/* CPU nanoseconds per sample. */
-static double cpu_per_sample(uint64_t n, unsigned threads)
+/* CPU nanoseconds of a run of n samples, or UINT64_MAX. */
+static uint64_t cpu_of_run(uint64_t n, unsigned threads)
 {
     struct mr_dataset *d;
     struct mr_pipeline *p;
@@ -40,14 +43,28 @@ static double cpu_per_sample(uint64_t n, unsigned threads)
                                  .keep_last = 1,
                                  .start_on_next = 1};
     if (mr_dataset_range(n, &d) || mr_pipeline_open(d, &o, &p, NULL))
-        return -1;
+        return UINT64_MAX;
     uint64_t cpu = mr_clock_process_cpu_ns();
     while (mr_pipeline_next(p, &b) == 1)
         mr_batch_unref(b);
     cpu = mr_clock_process_cpu_ns() - cpu;
     mr_pipeline_close(p);
     mr_dataset_unref(d);
-    return (double)cpu / (double)n;
+    return cpu;
+}
+
+static double cpu_per_sample(uint64_t n, unsigned threads)
+{
+    uint64_t done = 0, cpu = 0;
+    for (; done < AT_LEAST; done += n) {
+        uint64_t ns = cpu_of_run(n, threads);
+        if (ns == UINT64_MAX) {
+            fprintf(stderr, "a pipeline cannot be opened\n");
+            exit(1);
+        }
+        cpu += ns;
+    }
+    return (double)cpu / (double)done;
 }
 
 static const uint64_t n_samples[] = {10000, 100000, 1000000, 10000000};
