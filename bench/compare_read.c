@@ -6,8 +6,9 @@
  * nothing else either, but keep files in so many bytes before they overwrite the first.  With 2 MB
  * that is still about a cache; with two batches of 64 files it is the least that somebody who is
  * given batches can do with: one is looked at while the next is filled.  What a keeping loop
- * reaches of a bare one is thus the limit for a pipeline, and is printed first; the engines are
- * held against both, and the threads engine also with smaller batches.
+ * reaches of a bare one is about what can be expected of a pipeline, and is printed first; the
+ * engines are held against both, and the threads engine also with smaller batches.  Loops share the
+ * process's descriptors and open whole paths, as anybody's first loop does.
  *
  * DIR is a data set as make_files writes it.  All contenders read the same files in the same
  * shuffled order; files are cached ("warm", and a run goes through them several times) or evicted

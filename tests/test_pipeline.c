@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -406,6 +408,8 @@ static void few_descriptors_slow_a_run_down_but_change_nothing(void **state)
         setrlimit(RLIMIT_NOFILE, &was);
         assert_int_equal(r, 0);
         assert_int_equal(got, want);
+        if (own) /* one, and none for the folder */
+            assert_int_equal(first_batch_with(d, &o, STDERR_FILENO + 2, words, sizeof words), 1);
         /* None at all: a clear error and no substitution. */
         rlim_t none = own ? STDERR_FILENO + 1 : (rlim_t)fd;
         assert_int_equal(first_batch_with(d, &o, none, words, sizeof words), -EMFILE);
@@ -431,6 +435,116 @@ static void an_open_pipeline_keeps_nothing_else_open(void **state)
     mr_dataset_unref(d);
 }
 
+static void no_op(int sig)
+{
+    (void)sig;
+}
+
+static pthread_t main_thread;
+static volatile sig_atomic_t n_here, n_elsewhere;
+
+static void count_where(int sig)
+{
+    (void)sig;
+    if (pthread_equal(pthread_self(), main_thread))
+        n_here++;
+    else
+        n_elsewhere++;
+}
+
+/* A handler may use descriptors that a worker does not have. */
+static void workers_leave_signals_to_others(void **state)
+{
+    struct tempdir *t = *state;
+    if (engine == MR_ENGINE_URING)
+        skip();
+    photo_set_write(t, 100);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    struct sigaction act = {.sa_handler = count_where}, was;
+    sigset_t usr1, before;
+    main_thread = pthread_self();
+    n_here = n_elsewhere = 0;
+    sigaction(SIGUSR1, &act, &was);
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    for (unsigned i = 0; i < 100; i++) {
+        pthread_sigmask(SIG_BLOCK, &usr1, &before);
+        kill(getpid(), SIGUSR1); /* for any thread that does not block it: */
+        sched_yield();
+        pthread_sigmask(SIG_SETMASK, &before, NULL); /* now this one */
+    }
+    assert_int_equal(n_elsewhere, 0);
+    assert_int_equal(n_here, 100);
+    sigaction(SIGUSR1, &was, NULL);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+/* Files are opened from the folder that they have in common. */
+static void names_with_two_slashes_are_files_of_their_folder(void **state)
+{
+    struct tempdir *t = *state;
+    char list[2 * PATH_MAX], below[PATH_MAX];
+    tempdir_text(t, "cat/1", "one");
+    tempdir_text(t, "cat/2", "two");
+    tempdir_text(t, "3", "not this one");
+    snprintf(below, sizeof below, "%s/3", t->path + 1);
+    tempdir_text(t, below, "three");
+    snprintf(list, sizeof list, "cat/1\ncat//2\n%s/%s/3\n", t->path, t->path);
+    tempdir_text(t, "list.csv", list);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "list.csv"));
+    struct mr_pipeline_opts o = opts();
+    struct mr_batch *b;
+    o.batch = 3;
+    o.on_error_policy = MR_ON_ERROR_FAIL;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    assert_int_equal(mr_pipeline_next(p, &b), 1);
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const words[] = {"one", "two", "three"};
+        const char *want = words[b->samples[i].index];
+        assert_int_equal(b->samples[i].len, strlen(want));
+        assert_memory_equal(b->samples[i].data, want, strlen(want));
+    }
+    mr_batch_unref(b);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void a_folder_that_was_replaced_is_found_by_its_name(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 96);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = opts();
+    struct mr_batch *b;
+    char from[PATH_MAX], to[PATH_MAX];
+    unsigned n = 1;
+    int r;
+    o.on_error_policy = MR_ON_ERROR_FAIL;
+    o.prefetch = MR_NONE;
+    struct mr_pipeline *p = open_or_fail(d, &o);
+    assert_int_equal(mr_pipeline_next(p, &b), 1);
+    mr_batch_unref(b);
+    snprintf(from, sizeof from, "%s", tempdir_path(t, "set"));
+    snprintf(to, sizeof to, "%s", tempdir_path(t, "old"));
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(mkdir(from, 0755), 0);
+    for (uint32_t c = 0; c < mr_dataset_n_classes(d); c++) {
+        const char *name = mr_dataset_class_name(d, c);
+        snprintf(from, sizeof from, "%s/old/%s", t->path, name);
+        snprintf(to, sizeof to, "%s/set/%s", t->path, name);
+        assert_int_equal(rename(from, to), 0);
+    }
+    for (; (r = mr_pipeline_next(p, &b)) == 1; n++)
+        mr_batch_unref(b);
+    assert_int_equal(r, 0);
+    assert_int_equal(n, 6);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
 static int look_at_descriptor(void *ctx, const struct mr_map_input *in, void *slot)
 {
     struct stat st;
@@ -452,11 +566,6 @@ static void a_map_may_use_the_descriptors_of_its_process(void **state)
     assert_int_equal(r, 0);
     close(fd);
     mr_dataset_unref(d);
-}
-
-static void no_op(int sig)
-{
-    (void)sig;
 }
 
 static void a_storm_of_signals_changes_nothing(void **state)
@@ -940,6 +1049,9 @@ int main(void)
         WITH_TEMPDIR(few_descriptors_slow_a_run_down_but_change_nothing),
         WITH_TEMPDIR(an_open_pipeline_keeps_nothing_else_open),
         WITH_TEMPDIR(a_map_may_use_the_descriptors_of_its_process),
+        WITH_TEMPDIR(workers_leave_signals_to_others),
+        WITH_TEMPDIR(names_with_two_slashes_are_files_of_their_folder),
+        WITH_TEMPDIR(a_folder_that_was_replaced_is_found_by_its_name),
         WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
         WITH_TEMPDIR(no_worker_sleeps_while_there_is_work),
         WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),

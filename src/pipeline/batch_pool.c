@@ -32,6 +32,7 @@
 #define SMALLEST    ((size_t)16 << 10)
 #define BIG_TO_KEEP ((size_t)4 << 20)
 #define MOST_SPARE  ((size_t)256 << 20)
+#define MOST_LOOKS  64  /* for spare memory, with the lock held */
 #define TRIES       128 /* of the lock, some tens of nanoseconds apart */
 
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after)
@@ -186,13 +187,14 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b)
     pool->free = b;
 }
 
-/* The spare memory that fits: the first that is large enough and not twice as large, or else the
- * smallest that is large enough, or else the largest. */
+/* The spare memory that fits: the first that is large enough and not twice as large, or else, of
+ * the first so many, the smallest that is large enough or the largest. */
 static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
 {
     struct mr_big_file **best = NULL;
     pthread_mutex_lock(&pool->mu);
-    for (struct mr_big_file **at = &pool->spare; *at; at = &(*at)->next) {
+    unsigned n = 0;
+    for (struct mr_big_file **at = &pool->spare; *at && n < MOST_LOOKS; at = &(*at)->next, n++) {
         size_t cap = (*at)->buf.cap, best_cap = best ? (*best)->buf.cap : 0;
         int better = best_cap < size ? cap > best_cap : cap >= size && cap < best_cap;
         if (!best || better)

@@ -165,7 +165,7 @@ static void count_filled(struct mr_worker *w)
     mr_batch_pool_lock(p->pool);
     b->ready = 1;
     atomic_fetch_add(&p->changes, 1);
-    p->fill_ns = mr_clock_ns() - b->open_ns;
+    p->fill_ns = (mr_clock_ns() - b->open_ns) * p->o.batch / n_slots; /* as if it were full */
     unlock_and_call(p, p->asleep && p->in_work[p->next_out % p->window] == b, &p->ready);
 }
 
@@ -452,7 +452,6 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (!r) {
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;
-        p->common = mr_dataset_common(p->data);
         p->n_cpus = online_cpus();
         p->fill_ns = QUICK_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;

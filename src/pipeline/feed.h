@@ -54,7 +54,6 @@ struct mr_pipeline {
     struct mr_decode_map *decode; /* NULL: a callback or whole files */
     uint64_t first;               /* ordinal of sequence 0, counted over all epochs */
     uint64_t n_seq;               /* sequences in all */
-    size_t common;                /* bytes of every path that are the same folder */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     unsigned quick_chunk;         /* slots claimed at once when batches are quick */
     unsigned n_cpus;              /* that this process may use */

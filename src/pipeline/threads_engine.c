@@ -15,16 +15,19 @@
 #include "device.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "sample_set.h"
 #include "whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LONGEST_WAIT_NS 512000000 /* doubled from 1 ms: a second in all */
+#define UNSHARE         2u        /* of close_range */
 
 static const char map_stage[] = "map";
 
@@ -93,6 +96,35 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
     return code;
 }
 
+static void leave_common(struct reader *r)
+{
+    if (r->dir != AT_FDCWD)
+        close(r->dir);
+    r->dir = AT_FDCWD;
+    r->common = 0;
+}
+
+/* From the common folder; but if that is no longer what its name says, or the folder takes the last
+ * descriptor, by the whole path. */
+static int open_file(struct mr_worker *w, size_t *len)
+{
+    const struct mr_pipeline_opts *o = &w->p->o;
+    struct reader *r = w->engine;
+    const char *name = r->path + r->common;
+    int by_folder = r->dir != AT_FDCWD;
+    while (by_folder && *name == '/')
+        name++; /* "folder//file": with a '/' it would begin at the root */
+    int fd = mr_whole_file_open(r->dir, name, o->direct, o->max_file_bytes, len);
+    if (!by_folder || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
+        return fd;
+    if (fd == -EMFILE)
+        leave_common(r);
+    fd = mr_whole_file_open(AT_FDCWD, r->path, o->direct, o->max_file_bytes, len);
+    if (fd >= 0)
+        leave_common(r);
+    return fd;
+}
+
 static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
                      const char **stage)
 {
@@ -103,7 +135,7 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
     if (code < 0)
         return code;
     uint64_t start = mr_clock_ns();
-    int fd = mr_whole_file_open(r->dir, r->path + r->common, p->o.direct, p->o.max_file_bytes, len);
+    int fd = open_file(w, len);
     if (fd < 0)
         return fd;
     *data = room(w, t, mr_direct_round(*len));
@@ -189,14 +221,26 @@ static void open_common(struct mr_worker *w)
 {
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine;
-    if (!p->common || mr_dataset_path(p->data, 0, r->path, sizeof r->path) < 0)
+    size_t common = mr_dataset_common(p->data);
+    if (!common || mr_dataset_path(p->data, 0, r->path, sizeof r->path) < 0)
         return;
-    r->path[p->common] = 0;
+    r->path[common] = 0;
     int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return; /* each file will say why */
     r->dir = dir;
-    r->common = p->common;
+    r->common = common;
+}
+
+/* The application's signals are not for this thread: their handlers may use descriptors. */
+static void leave_signals_to_others(void)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&set, own[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 /* Leave the process's table of descriptors for one that holds the first three only.  Not where a
@@ -207,8 +251,12 @@ static int begin(struct mr_worker *w, struct mr_error *err)
     struct reader *r = w->engine;
     (void)err;
     r->dir = AT_FDCWD;
-    r->own_table =
-        !w->p->o.map && !WATCHED && !close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE);
+    if (w->p->o.map)
+        return 0;
+    leave_signals_to_others();
+#ifdef SYS_close_range
+    r->own_table = !WATCHED && !syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, UNSHARE);
+#endif
     return 0;
 }
 
@@ -221,8 +269,7 @@ static void run(struct mr_worker *w)
         open_common(w); /* with the first file: before, the caches may still be emptied */
     for (; more; more = mr_feed_claim(w, 1, &t) == 1)
         work_on(w, &t);
-    if (r->dir != AT_FDCWD)
-        close(r->dir);
+    leave_common(r);
 }
 
 const struct mr_engine_ops mr_threads_engine = {init, begin, run, fini};

@@ -39,7 +39,7 @@ static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts
     double seconds = 0;
     int r = t->pipe.storage ? 0 : evict(o, t);
     if (r)
-        return r;
+        return mr_fail(err, r, "the data set cannot be evicted: %s", mr_errno_text(r));
     r = mr_train_run(t, &result, err);
     for (uint64_t i = 1; !r && i < result.steps; i++)
         seconds += result.step[i].step_s;
@@ -211,29 +211,37 @@ struct rounds {
     const struct mr_findings *f;
     const struct mr_advice *a;
     double expected_per_s;
+    int in_turns;
     double *per_s, *control, *error; /* [runs] */
     struct mr_error *err;
 };
 
-/* The control, the recommended configuration, and what was to be expected of it meanwhile; every
- * other round begins with the second. */
+/* Of what was to be expected on cores as fast as the control's. */
+static int error_of(const struct rounds *r, double per_s, double control, double *error)
+{
+    struct mr_findings f = *r->f;
+    double predicted;
+    mr_findings_speed_up(&f, control);
+    if (mr_advice_predict(r->o, &f, r->a, &predicted))
+        return mr_fail(r->err, -ENOMEM, "no memory");
+    *error = predicted / per_s - 1;
+    return 0;
+}
+
+/* The control and the recommended configuration; every other round begins with the second.  A run
+ * from a real storage begins with evicting the files that the control wants cached: it has the
+ * control once, after the rounds. */
 static int one_round(void *ctx, unsigned i)
 {
     struct rounds *r = ctx;
-    struct mr_findings f = *r->f;
-    double predicted;
     int code = i % 2 ? run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err) : 0;
-    if (!code)
+    if (!code && r->in_turns)
         code = mr_findings_control(r->o, r->f, &r->control[i], r->err);
     if (!code && !(i % 2))
         code = run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err);
-    if (code)
+    if (code || !r->in_turns)
         return code;
-    mr_findings_speed_up(&f, r->control[i]);
-    if (mr_advice_predict(r->o, &f, r->a, &predicted))
-        return mr_fail(r->err, -ENOMEM, "no memory");
-    r->error[i] = predicted / r->per_s[i] - 1;
-    return 0;
+    return error_of(r, r->per_s[i], r->control[i], &r->error[i]);
 }
 
 int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *f,
@@ -244,14 +252,25 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
     struct mr_summary per_s, control, error;
     unsigned first = mr_repeat_first(o->runs), n = o->runs - first;
     double *values = calloc(3, o->runs * sizeof *values);
-    struct rounds rounds = {
-        &once, f, a, expected_per_s, values, values + o->runs, values + 2 * o->runs, err};
+    struct rounds rounds = {.o = &once,
+                            .f = f,
+                            .a = a,
+                            .expected_per_s = expected_per_s,
+                            .in_turns = a->on_tier || o->storage,
+                            .per_s = values,
+                            .control = values + o->runs,
+                            .error = values + 2 * o->runs,
+                            .err = err};
     once.runs = 1;
     int r = values ? mr_repeat(o->runs, one_round, &rounds) : mr_fail(err, -ENOMEM, "no memory");
     if (!r && (mr_summarize(rounds.per_s + first, n, &per_s) ||
                mr_summarize(rounds.control + first, n, &control) ||
                mr_summarize(rounds.error + first, n, &error)))
         r = mr_fail(err, -ENOMEM, "no memory");
+    if (!r && !rounds.in_turns)
+        r = mr_findings_control(o, f, &control.median, err);
+    if (!r && !rounds.in_turns)
+        r = error_of(&rounds, per_s.median, control.median, &error.median);
     free(values);
     if (!r)
         *out = (struct mr_measured){per_s.median, control.median, error.median};

@@ -180,9 +180,10 @@ static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings
     return 0;
 }
 
-/* So that everything is cached, or as much as a warm run draws; what reading it takes then. */
-static int read_all(const struct mr_advice_opts *o, const struct mr_findings *f, double *read_cpu_s,
-                    struct mr_error *err)
+/* So that everything is cached, or as much as a warm run draws; what reading it takes then, and how
+ * unlike the images are. */
+static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
+                   struct mr_error *err)
 {
     struct mr_setup s = {.threads = f->cores, .batch = o->now.batch};
     struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL, 0};
@@ -191,20 +192,11 @@ static int read_all(const struct mr_advice_opts *o, const struct mr_findings *f,
     once.runs = 1;
     once.box_s = 0;
     read.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
-    int r = mr_draw_run(&once, &read, &result, err);
-    if (!r)
-        *read_cpu_s = cpu_each(&result);
-    return r;
-}
-
-/* The same, and how unlike the images are. */
-static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
-                   struct mr_error *err)
-{
     mr_advice_say(o, "everything warm");
-    int r = read_all(o, f, read_cpu_s, err);
+    int r = mr_draw_run(&once, &read, &result, err);
     if (r)
         return r;
+    *read_cpu_s = cpu_each(&result);
     r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread);
     return r ? mr_fail(err, -ENOMEM, "no memory") : 0;
 }
@@ -359,10 +351,7 @@ int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings
 {
     struct mr_setup one_each = {.threads = f->cores};
     double per_s, cpu_s;
-    /* Runs from a real storage begin with evicting the files. */
-    int r = o->storage ? 0 : read_all(o, f, &cpu_s, err);
-    if (!r)
-        r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
+    int r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
     if (!r)
         *times = per_s / f->warm;
     return r;
