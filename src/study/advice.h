@@ -56,9 +56,10 @@ struct mr_findings {
     const char *proof;              /* of cold reads: "data", "unproven"; NULL: emulated */
 };
 
-/* What a configuration was measured to deliver, in turns with a control: how fast cached images are
- * decoded, of how fast they were when the findings were taken.  What others do on a machine changes
- * within seconds, and a prediction for the cores as they were is not one for the cores as they are.
+/* What a configuration was measured to deliver, with a control: how fast cached images are decoded,
+ * of how fast they were when the findings were taken; in turns with it, or after it where runs
+ * begin with evicting those images.  What others do on a machine changes within seconds, and a
+ * prediction for the cores as they were is not one for the cores as they are.
  */
 struct mr_measured {
     double per_s;

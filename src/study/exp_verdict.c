@@ -310,7 +310,7 @@ static void add_warnings(struct mr_lab *lab, const struct proof *p)
         mr_lab_warn(lab, "The io_uring engine is not available here: %s", p->a.without_ring.text);
     if (fabs(p->a.measured.control - 1) > DISTURBED)
         mr_lab_warn(lab,
-                    "Cached images were decoded %.2f times as fast during the proof as before: "
+                    "Cached images were decoded %.2f times as fast with the proof as before it: "
                     "other programs took changing shares of the cores, and predictions may be "
                     "off by as much.",
                     p->a.measured.control);
