@@ -4,7 +4,9 @@
 #include "digest.h"
 #include "draw.h"
 #include "unit.h"
+#include "uring_reader.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +122,44 @@ uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, 
     }
     mr_pipeline_close(p);
     return mr_digest_value(&digest);
+}
+
+enum mr_engine photo_set_engine;
+
+int photo_set_choose_engine(void)
+{
+    const char *name = getenv("MILLRACE_ENGINE");
+    struct mr_uring_reader *probe;
+    photo_set_engine = name && !strcmp(name, "uring") ? MR_ENGINE_URING : MR_ENGINE_THREADS;
+    if (photo_set_engine == MR_ENGINE_THREADS)
+        return 0;
+    int r = mr_uring_reader_open(1, 0, &probe, NULL);
+    if (!r)
+        mr_uring_reader_close(probe);
+    return r;
+}
+
+struct mr_pipeline_opts photo_set_opts(void)
+{
+    return (struct mr_pipeline_opts){.engine = photo_set_engine,
+                                     .threads = 3,
+                                     .io_depth = 8,
+                                     .batch = 16,
+                                     .seed = 1,
+                                     .max_file_bytes = PHOTO_TOO_LARGE};
+}
+
+struct mr_pipeline *photo_set_pipeline(struct mr_dataset *d, const struct mr_pipeline_opts *o)
+{
+    struct mr_pipeline *p = NULL;
+    struct mr_error err = {0};
+    if (mr_pipeline_open(d, o, &p, &err))
+        fail_msg("%s", err.text);
+    return p;
+}
+
+int photo_set_number(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    (void)ctx;
+    return photo_set_is(in->bytes, in->len, slot) ? 0 : -EBADMSG;
 }

@@ -24,4 +24,15 @@ uint64_t photo_set_batch_hash(const struct mr_batch *b);
 /* Draw everything; hash of all batches in order.  *r is what the last call returned. */
 uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, int *r);
 
+/* The engine that MILLRACE_ENGINE names, "threads" or "uring"; nonzero where it is not to be had.
+ */
+extern enum mr_engine photo_set_engine;
+int photo_set_choose_engine(void);
+/* For that engine: a few threads, small batches, PHOTO_TOO_LARGE. */
+struct mr_pipeline_opts photo_set_opts(void);
+/* Open a pipeline or fail the test. */
+struct mr_pipeline *photo_set_pipeline(struct mr_dataset *d, const struct mr_pipeline_opts *o);
+/* A map to 8 bytes: the number of the file. */
+int photo_set_number(void *ctx, const struct mr_map_input *in, void *slot);
+
 #endif

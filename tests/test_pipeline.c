@@ -7,10 +7,7 @@
 #include "uring_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,38 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum mr_engine engine;
-
 #define N 300
-
-static struct mr_pipeline_opts opts(void)
-{
-    return (struct mr_pipeline_opts){.engine = engine,
-                                     .threads = 3,
-                                     .io_depth = 8,
-                                     .batch = 16,
-                                     .seed = 1,
-                                     .max_file_bytes = PHOTO_TOO_LARGE};
-}
-
-static struct mr_pipeline *open_or_fail(struct mr_dataset *d, const struct mr_pipeline_opts *o)
-{
-    struct mr_pipeline *p = NULL;
-    struct mr_error err = {0};
-    if (mr_pipeline_open(d, o, &p, &err))
-        fail_msg("%s", err.text);
-    return p;
-}
 
 static void an_epoch_delivers_every_file_once_and_whole(void **state)
 {
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.keep_last = 1;
     o.epochs = 2;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     for (unsigned epoch = 0; epoch < 2; epoch++) {
         unsigned seen[N] = {0}, n = 0;
@@ -84,7 +60,7 @@ static void batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files(voi
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 7));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.max_error_share = 0.5;
     o.epochs = 2;
     /* The reference: the other engine where there is one. */
@@ -92,7 +68,7 @@ static void batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files(voi
     int r;
     uint64_t want = photo_set_hash(d, &o, &r);
     assert_int_equal(r, 0);
-    o.engine = engine;
+    o.engine = photo_set_engine;
     for (unsigned i = 0; i < 4; i++)
         for (unsigned k = 0; k < 3; k++) {
             o.threads = threads[i];
@@ -113,13 +89,13 @@ static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
     photo_set_write(t, 100);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, 100, 9));
     for (unsigned s = 0; s < 3; s++) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         o.shuffle = orders[s];
         o.window = 20;
         o.epochs = 3;
         o.max_error_share = 0.5;
         uint64_t hash[64];
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_batch *b;
         struct mr_position at[64];
         unsigned n = 0, n_ends = 0;
@@ -136,7 +112,7 @@ static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
         assert_int_equal(n, 18);
         for (unsigned from = 0; from < n; from += 5) {
             o.start = at[from];
-            p = open_or_fail(d, &o);
+            p = photo_set_pipeline(d, &o);
             for (unsigned k = from; k < n;) {
                 r = mr_pipeline_next(p, &b);
                 assert_in_range(r, 0, 1);
@@ -179,13 +155,13 @@ static void each_kind_of_bad_file_is_replaced_and_named(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 6));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     struct noted noted = {0};
     o.keep_last = 1;
     o.max_error_share = 0.5;
     o.on_error = note;
     o.on_error_ctx = &noted;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     int r;
     while ((r = mr_pipeline_next(p, &b)) == 1) {
@@ -219,7 +195,7 @@ static void each_kind_of_bad_file_is_replaced_and_named(void **state)
 static int read_as_stranger(void *arg)
 {
     struct mr_dataset *d = NULL;
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     struct noted noted = {0};
     int r;
     o.on_error = note;
@@ -248,10 +224,10 @@ static void on_error_fail_stops_at_the_first_bad_sample_and_names_it(void **stat
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 50));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.shuffle = MR_SHUFFLE_NONE;
     o.on_error_policy = MR_ON_ERROR_FAIL;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     struct mr_position at;
     for (unsigned i = 0; i < 3; i++) { /* line 50 is in the fourth batch */
@@ -272,7 +248,7 @@ static void too_many_bad_samples_end_the_run_with_the_count(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 4));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     int r;
     photo_set_hash(d, &o, &r); /* 25% bad, 10% allowed */
     assert_int_equal(r, -EBADMSG);
@@ -293,7 +269,7 @@ static void a_data_set_of_nothing_but_bad_files_ends_soon(void **state)
     for (int i = 0; i < 100; i++)
         sprintf(list + strlen(list), "gone-%d.jpg,0\n", i);
     struct mr_dataset *d = photo_set_open(tempdir_text(t, "list.csv", list));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     int r;
     o.max_error_share = 1;
     o.max_error_count = 1000000;
@@ -320,12 +296,12 @@ static void a_map_fills_slots_and_its_failures_are_replaced(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.map = reject_every_third;
     o.map_bytes = 16;
     o.max_error_share = 1;
     o.epochs = 2;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     unsigned ends = 0;
     uint64_t n = 0, last_key = 0;
@@ -356,216 +332,9 @@ static void a_map_fills_slots_and_its_failures_are_replaced(void **state)
     mr_dataset_unref(d);
 }
 
-static int store_number(void *ctx, const struct mr_map_input *in, void *slot)
-{
-    (void)ctx;
-    return photo_set_is(in->bytes, in->len, slot) ? 0 : -EBADMSG;
-}
-
-/* Open a pipeline and take a batch with descriptors below `limit` alone; `words` are its error's.
- */
-static int first_batch_with(struct mr_dataset *d, const struct mr_pipeline_opts *o, rlim_t limit,
-                            char *words, size_t cap)
-{
-    struct rlimit was;
-    struct mr_pipeline *p = NULL;
-    struct mr_batch *b;
-    struct mr_error err = {0};
-    getrlimit(RLIMIT_NOFILE, &was);
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){limit, was.rlim_max});
-    int code = mr_pipeline_open(d, o, &p, &err);
-    if (!code)
-        code = mr_pipeline_next(p, &b);
-    setrlimit(RLIMIT_NOFILE, &was);
-    snprintf(words, cap, "%s", p ? mr_pipeline_error(p) : err.text);
-    if (code == 1)
-        mr_batch_unref(b);
-    mr_pipeline_close(p);
-    return code;
-}
-
-/* Of workers without a map each has descriptors of its own; with one, eight share two.  A ring
- * takes one itself and has files open ahead as far as there is room: it gets eight more. */
-static void few_descriptors_slow_a_run_down_but_change_nothing(void **state)
-{
-    struct tempdir *t = *state;
-    photo_set_write(t, 100);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    for (int with_map = 0; with_map < 2; with_map++) {
-        struct mr_pipeline_opts o = opts();
-        struct rlimit was, few;
-        char words[600];
-        o.map = with_map ? store_number : NULL;
-        o.map_bytes = with_map ? 8 : 0;
-        int r, own = engine == MR_ENGINE_THREADS && !with_map, fd = dup(0);
-        uint64_t want = photo_set_hash(d, &o, &r);
-        close(fd);
-        o.threads = engine == MR_ENGINE_URING ? 1 : 8;
-        getrlimit(RLIMIT_NOFILE, &was);
-        few = (struct rlimit){(rlim_t)fd + 2 + (engine == MR_ENGINE_URING ? 8 : 0), was.rlim_max};
-        setrlimit(RLIMIT_NOFILE, &few);
-        uint64_t got = photo_set_hash(d, &o, &r);
-        setrlimit(RLIMIT_NOFILE, &was);
-        assert_int_equal(r, 0);
-        assert_int_equal(got, want);
-        if (own) /* one, and none for the folder */
-            assert_int_equal(first_batch_with(d, &o, STDERR_FILENO + 2, words, sizeof words), 1);
-        /* None at all: a clear error and no substitution. */
-        rlim_t none = own ? STDERR_FILENO + 1 : (rlim_t)fd;
-        assert_int_equal(first_batch_with(d, &o, none, words, sizeof words), -EMFILE);
-        assert_non_null(strstr(words, "Too many open files"));
-    }
-    mr_dataset_unref(d);
-}
-
-static void an_open_pipeline_keeps_nothing_else_open(void **state)
-{
-    struct tempdir *t = *state;
-    photo_set_write(t, 100);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
-    int end[2];
-    char c;
-    assert_int_equal(pipe2(end, O_NONBLOCK), 0);
-    struct mr_pipeline *p = open_or_fail(d, &o);
-    close(end[1]);
-    assert_int_equal(read(end[0], &c, 1), 0); /* nobody can write any more: the end of the pipe */
-    mr_pipeline_close(p);
-    close(end[0]);
-    mr_dataset_unref(d);
-}
-
 static void no_op(int sig)
 {
     (void)sig;
-}
-
-static pthread_t main_thread;
-static volatile sig_atomic_t n_here, n_elsewhere;
-
-static void count_where(int sig)
-{
-    (void)sig;
-    if (pthread_equal(pthread_self(), main_thread))
-        n_here++;
-    else
-        n_elsewhere++;
-}
-
-/* A handler may use descriptors that a worker does not have. */
-static void workers_leave_signals_to_others(void **state)
-{
-    struct tempdir *t = *state;
-    if (engine == MR_ENGINE_URING)
-        skip();
-    photo_set_write(t, 100);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
-    struct sigaction act = {.sa_handler = count_where}, was;
-    sigset_t usr1, before;
-    main_thread = pthread_self();
-    n_here = n_elsewhere = 0;
-    sigaction(SIGUSR1, &act, &was);
-    struct mr_pipeline *p = open_or_fail(d, &o);
-    sigemptyset(&usr1);
-    sigaddset(&usr1, SIGUSR1);
-    for (unsigned i = 0; i < 100; i++) {
-        pthread_sigmask(SIG_BLOCK, &usr1, &before);
-        kill(getpid(), SIGUSR1); /* for any thread that does not block it: */
-        sched_yield();
-        pthread_sigmask(SIG_SETMASK, &before, NULL); /* now this one */
-    }
-    assert_int_equal(n_elsewhere, 0);
-    assert_int_equal(n_here, 100);
-    sigaction(SIGUSR1, &was, NULL);
-    mr_pipeline_close(p);
-    mr_dataset_unref(d);
-}
-
-/* Files are opened from the folder that they have in common. */
-static void names_with_two_slashes_are_files_of_their_folder(void **state)
-{
-    struct tempdir *t = *state;
-    char list[2 * PATH_MAX], below[PATH_MAX];
-    tempdir_text(t, "cat/1", "one");
-    tempdir_text(t, "cat/2", "two");
-    tempdir_text(t, "3", "not this one");
-    snprintf(below, sizeof below, "%s/3", t->path + 1);
-    tempdir_text(t, below, "three");
-    snprintf(list, sizeof list, "cat/1\ncat//2\n%s/%s/3\n", t->path, t->path);
-    tempdir_text(t, "list.csv", list);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "list.csv"));
-    struct mr_pipeline_opts o = opts();
-    struct mr_batch *b;
-    o.batch = 3;
-    o.on_error_policy = MR_ON_ERROR_FAIL;
-    struct mr_pipeline *p = open_or_fail(d, &o);
-    assert_int_equal(mr_pipeline_next(p, &b), 1);
-    for (unsigned i = 0; i < 3; i++) {
-        static const char *const words[] = {"one", "two", "three"};
-        const char *want = words[b->samples[i].index];
-        assert_int_equal(b->samples[i].len, strlen(want));
-        assert_memory_equal(b->samples[i].data, want, strlen(want));
-    }
-    mr_batch_unref(b);
-    mr_pipeline_close(p);
-    mr_dataset_unref(d);
-}
-
-static void a_folder_that_was_replaced_is_found_by_its_name(void **state)
-{
-    struct tempdir *t = *state;
-    photo_set_write(t, 96);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
-    struct mr_batch *b;
-    char from[PATH_MAX], to[PATH_MAX];
-    unsigned n = 1;
-    int r;
-    o.on_error_policy = MR_ON_ERROR_FAIL;
-    o.prefetch = MR_NONE;
-    struct mr_pipeline *p = open_or_fail(d, &o);
-    assert_int_equal(mr_pipeline_next(p, &b), 1);
-    mr_batch_unref(b);
-    snprintf(from, sizeof from, "%s", tempdir_path(t, "set"));
-    snprintf(to, sizeof to, "%s", tempdir_path(t, "old"));
-    assert_int_equal(rename(from, to), 0);
-    assert_int_equal(mkdir(from, 0755), 0);
-    for (uint32_t c = 0; c < mr_dataset_n_classes(d); c++) {
-        const char *name = mr_dataset_class_name(d, c);
-        snprintf(from, sizeof from, "%s/old/%s", t->path, name);
-        snprintf(to, sizeof to, "%s/set/%s", t->path, name);
-        assert_int_equal(rename(from, to), 0);
-    }
-    for (; (r = mr_pipeline_next(p, &b)) == 1; n++)
-        mr_batch_unref(b);
-    assert_int_equal(r, 0);
-    assert_int_equal(n, 6);
-    mr_pipeline_close(p);
-    mr_dataset_unref(d);
-}
-
-static int look_at_descriptor(void *ctx, const struct mr_map_input *in, void *slot)
-{
-    struct stat st;
-    return fstat(*(int *)ctx, &st) ? -errno : store_number(NULL, in, slot);
-}
-
-static void a_map_may_use_the_descriptors_of_its_process(void **state)
-{
-    struct tempdir *t = *state;
-    photo_set_write(t, 100);
-    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
-    int fd = dup(0), r;
-    o.map = look_at_descriptor;
-    o.map_bytes = 8;
-    o.map_ctx = &fd;
-    o.max_error_share = -1;
-    photo_set_hash(d, &o, &r);
-    assert_int_equal(r, 0);
-    close(fd);
-    mr_dataset_unref(d);
 }
 
 static void a_storm_of_signals_changes_nothing(void **state)
@@ -573,7 +342,7 @@ static void a_storm_of_signals_changes_nothing(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, 200);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     int r;
     uint64_t want = photo_set_hash(d, &o, &r);
     struct sigaction act = {.sa_handler = no_op}, was; /* without SA_RESTART */
@@ -597,14 +366,14 @@ static void no_worker_sleeps_while_there_is_work(void **state)
     photo_set_write(t, 60);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     for (unsigned i = 0; i < 3 * 3 * 2 * 2; i++) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         o.threads = threads[i % 3];
         o.prefetch = prefetch[i / 3 % 3];
         o.hold = hold[i / 9 % 2];
         o.batch = i / 18 ? 7 : 1;
         o.keep_last = 1;
         o.epochs = 3;
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_batch *held[3] = {0};
         uint64_t n = 0;
         for (unsigned k = 0, ends = 0; ends < 3; k++) {
@@ -629,9 +398,9 @@ static void a_consumer_may_hold_as_many_batches_as_it_said(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, 100);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.hold = 2;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *a, *b, *c;
     assert_int_equal(mr_pipeline_next(p, &a), 1);
     assert_int_equal(mr_pipeline_next(p, &b), 1);
@@ -683,12 +452,12 @@ static void a_wait_can_be_interrupted(void **state)
     photo_set_write(t, 40);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.map = wait_at_gate;
     o.map_ctx = &g;
     o.map_bytes = 8;
     o.should_stop = always;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     assert_int_equal(mr_pipeline_next(p, &b), -ECANCELED);
     assert_string_equal(mr_pipeline_error(p), "interrupted");
@@ -705,11 +474,11 @@ static void closing_in_the_middle_drops_what_was_prefetched(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.epochs = 1000;
     for (unsigned k = 0; k < 20; k++) {
         o.prefetch = k % 4 ? k % 4 : MR_NONE;
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_batch *b;
         for (unsigned i = 0; i < k; i++)
             if (mr_pipeline_next(p, &b) == 1)
@@ -726,11 +495,11 @@ static void shards_divide_an_epoch_and_batches_does_limit_it(void **state)
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     unsigned seen[100] = {0};
     for (unsigned rank = 0; rank < 3; rank++) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         o.rank = rank;
         o.world = 3;
         o.keep_last = 1;
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_batch *b;
         uint64_t n = 0;
         while (mr_pipeline_next(p, &b) == 1) {
@@ -743,9 +512,9 @@ static void shards_divide_an_epoch_and_batches_does_limit_it(void **state)
     }
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.batches = 4;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     unsigned n = 0;
     while (mr_pipeline_next(p, &b) == 1) {
@@ -762,7 +531,8 @@ static void wrong_options_are_refused_with_words(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, 10);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts bad[5] = {opts(), opts(), opts(), opts(), opts()};
+    struct mr_pipeline_opts bad[5] = {photo_set_opts(), photo_set_opts(), photo_set_opts(),
+                                      photo_set_opts(), photo_set_opts()};
     bad[0].batch = 11; /* does not fill one batch */
     bad[1].rank = 2;
     bad[1].world = 2;
@@ -786,11 +556,11 @@ static void memory_is_pool_plus_files_under_way(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.map = reject_every_third;
     o.map_bytes = 1000;
     o.max_error_share = 1;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     while (mr_pipeline_next(p, &b) == 1)
         mr_batch_unref(b);
@@ -819,10 +589,10 @@ static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
         tempdir_write(t, name, bytes, n);
     }
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     o.batch = BATCH;
     o.epochs = 3;
-    struct mr_pipeline *p = open_or_fail(d, &o);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     for (unsigned n = 0; n < 3 * FILES / BATCH;) {
         if (mr_pipeline_next(p, &b) != 1)
@@ -875,12 +645,12 @@ static void memory_does_not_grow_with_what_was_read(void **state)
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     for (int with_map = 0; with_map < 2; with_map++) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         o.epochs = 24;
-        o.map = with_map ? store_number : NULL;
+        o.map = with_map ? photo_set_number : NULL;
         o.map_bytes = with_map ? 8 : 0;
         size_t before = resident_bytes(), peak = before;
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_pipeline_stats s;
         struct mr_batch *b;
         for (unsigned ends = 0; ends < o.epochs;) {
@@ -928,7 +698,7 @@ static void an_emulated_device_changes_no_batch(void **state)
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, N, 7));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     int r;
     o.max_error_share = 0.5;
     uint64_t want = photo_set_hash(d, &o, &r);
@@ -950,7 +720,7 @@ static void maps_and_their_failures_are_the_same_behind_an_emulated_device(void 
     struct tempdir *t = *state;
     photo_set_write(t, N);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
-    struct mr_pipeline_opts o = opts();
+    struct mr_pipeline_opts o = photo_set_opts();
     int r;
     o.map = reject_every_third;
     o.map_bytes = 16;
@@ -972,14 +742,14 @@ static void every_byte_is_charged_and_the_latency_is_in_the_statistics(void **st
     photo_set_write(t, 64);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     for (unsigned k = 0; k < 3; k++) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         struct mr_batch *b;
-        o.threads = engine == MR_ENGINE_URING ? 1 : depths[k];
+        o.threads = photo_set_engine == MR_ENGINE_URING ? 1 : depths[k];
         o.io_depth = depths[k];
         o.start_on_next = 1;
         o.epochs = 2; /* the second is in the page cache for sure */
         o.storage = device(50, 2000000, 0);
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         struct mr_pipeline_stats s;
         struct timespec begin, end;
         clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -1011,12 +781,12 @@ static void closing_does_not_wait_for_a_slow_device(void **state)
     photo_set_write(t, 64);
     struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
     for (unsigned io_depth = 1; io_depth <= 64; io_depth *= 8) {
-        struct mr_pipeline_opts o = opts();
+        struct mr_pipeline_opts o = photo_set_opts();
         struct mr_batch *b;
         o.io_depth = io_depth;
         o.storage = device(1, 3600000000000u, 0); /* an hour */
         o.should_stop = always;
-        struct mr_pipeline *p = open_or_fail(d, &o);
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
         assert_int_equal(mr_pipeline_next(p, &b), -ECANCELED);
         mr_pipeline_close(p); /* the test's time limit sees to the rest */
         mr_device_close(o.storage);
@@ -1026,15 +796,9 @@ static void closing_does_not_wait_for_a_slow_device(void **state)
 
 int main(void)
 {
-    const char *name = getenv("MILLRACE_ENGINE");
-    engine = name && !strcmp(name, "uring") ? MR_ENGINE_URING : MR_ENGINE_THREADS;
-    struct mr_uring_reader *probe;
-    if (engine == MR_ENGINE_URING) {
-        if (mr_uring_reader_open(1, 0, &probe, NULL)) {
-            printf("SKIP: io_uring is not available here\n");
-            return 77;
-        }
-        mr_uring_reader_close(probe);
+    if (photo_set_choose_engine()) {
+        printf("SKIP: io_uring is not available here\n");
+        return 77;
     }
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(an_epoch_delivers_every_file_once_and_whole),
@@ -1046,12 +810,6 @@ int main(void)
         WITH_TEMPDIR(too_many_bad_samples_end_the_run_with_the_count),
         WITH_TEMPDIR(a_data_set_of_nothing_but_bad_files_ends_soon),
         WITH_TEMPDIR(a_map_fills_slots_and_its_failures_are_replaced),
-        WITH_TEMPDIR(few_descriptors_slow_a_run_down_but_change_nothing),
-        WITH_TEMPDIR(an_open_pipeline_keeps_nothing_else_open),
-        WITH_TEMPDIR(a_map_may_use_the_descriptors_of_its_process),
-        WITH_TEMPDIR(workers_leave_signals_to_others),
-        WITH_TEMPDIR(names_with_two_slashes_are_files_of_their_folder),
-        WITH_TEMPDIR(a_folder_that_was_replaced_is_found_by_its_name),
         WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
         WITH_TEMPDIR(no_worker_sleeps_while_there_is_work),
         WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),

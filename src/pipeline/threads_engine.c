@@ -4,7 +4,9 @@
  *
  * A worker has descriptors of its own.  In a table that threads share, each takes the table's lock
  * to open and to close, and counts a reference to the file for each call in between; with many
- * workers on small files that is what they queue for.
+ * workers on small files that is what they queue for.  It leaves signals to others, as handlers may
+ * know descriptors by their numbers, and opens files from the folder that all have in common. Where
+ * a user's map is to run in the worker, none of that: it has what its process has.
  *
  * A worker has one file open at a time.  When descriptors or memory run out, that says nothing
  * about the sample; others will give theirs back, so the worker waits a moment and tries again, and
