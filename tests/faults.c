@@ -271,20 +271,6 @@ void faults_refuse_openat2(int code)
     atomic_store(&openat2_error, code);
 }
 
-/* syscall is variadic in its declaration; no call of ours has more arguments. */
-WRAP(long, syscall, long number, long a, long b, long c, long d)
-{
-    if (faults_before_syscall && faults_before_syscall(number))
-        return -1;
-    if (number != SYS_openat2)
-        return __real_syscall(number, a, b, c, d);
-    if (atomic_load(&openat2_error)) {
-        errno = atomic_load(&openat2_error);
-        return -1;
-    }
-    return turn(FAIL | EINTR_TOO) ? file_error() : opened((int)__real_syscall(number, a, b, c, d));
-}
-
 WRAP(ssize_t, pwrite64, int fd, const void *buf, size_t n, off_t at)
 {
     if (turn(FAIL | EINTR_TOO | SHORT | FULL))
@@ -326,6 +312,30 @@ WRAP(ssize_t, read, int fd, void *buf, size_t n)
     if (turn(FAIL | EINTR_TOO | SHORT))
         return kind == FAULT_SHORT ? __real_read(fd, buf, n > 1 ? 1 : n) : file_error();
     return __real_read(fd, buf, n);
+}
+
+/* syscall is variadic in its declaration; no call of ours has more arguments. */
+WRAP(long, syscall, long number, long a, long b, long c, long d)
+{
+    if (faults_before_syscall && faults_before_syscall(number))
+        return -1;
+    switch (number) { /* those that have a name of their own */
+    case SYS_openat:
+        return __wrap_openat64((int)a, (const char *)b, (int)c, 0);
+    case SYS_read:
+        return __wrap_read((int)a, (void *)b, (size_t)c);
+    case SYS_close:
+        return __wrap_close((int)a);
+    case SYS_openat2:
+        break;
+    default:
+        return __real_syscall(number, a, b, c, d);
+    }
+    if (atomic_load(&openat2_error)) {
+        errno = atomic_load(&openat2_error);
+        return -1;
+    }
+    return turn(FAIL | EINTR_TOO) ? file_error() : opened((int)__real_syscall(number, a, b, c, d));
 }
 
 WRAP(ssize_t, pread64, int fd, void *buf, size_t n, off_t at)

@@ -8,6 +8,7 @@
 #include "whole_file.h"
 
 #include "buffer.h"
+#include "plain_calls.h"
 
 #include <millrace/store.h>
 
@@ -46,7 +47,7 @@ int mr_open_for_reading(int dir, const char *path, struct stat *st)
 {
     int fd;
     do
-        fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = mr_plain_openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     return stat_opened(fd, st);
 }
@@ -94,7 +95,7 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
             direct = 0;
         }
         size_t left = direct ? mr_direct_round(size - got) : size - got;
-        ssize_t n = read(fd, (uint8_t *)buf + got, left);
+        ssize_t n = mr_plain_read(fd, (uint8_t *)buf + got, left);
         if (n > 0)
             got += (size_t)n;
         else if (n == 0)
@@ -104,7 +105,7 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
         else if (errno != EINTR)
             r = -errno;
     }
-    close(fd);
+    mr_plain_close(fd);
     return r;
 }
 
