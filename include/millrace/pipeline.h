@@ -46,10 +46,11 @@ struct mr_map_input {
     uint64_t index; /* in the data set */
     uint64_t key;   /* the sample's own random bits: f(seed, epoch, position in the epoch) */
     uint32_t label;
-    unsigned worker; /* 0 .. threads - 1: for a context per thread */
+    unsigned worker; /* 0 .. threads - 1, never by two at once: for a context each */
 };
 
-/* Turn one sample into its slot of `map_bytes` bytes; called by several threads at once.
+/* Turn one sample into its slot of `map_bytes` bytes; called by several threads at once, among them
+ * at times the one that is in mr_pipeline_next: then in the place of a worker and with its number.
  * A negative errno means a bad sample: its slot is filled from another one. */
 typedef int mr_map_fn(void *ctx, const struct mr_map_input *in, void *slot);
 

@@ -3,8 +3,15 @@
 #define MR_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 uint64_t mr_clock_ns(void);
+/* The same moment as the calls that wait for it want it. */
+static inline struct timespec mr_clock_at(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
 /* User and system time of all threads so far, those that the kernel runs for io_uring included. */
 uint64_t mr_clock_process_cpu_ns(void);
 

@@ -17,6 +17,7 @@
 #include "ledger.h"
 #include "sample_set.h"
 #include "sample_trace.h"
+#include "stand_in.h"
 
 #include <millrace/trace.h>
 
@@ -28,8 +29,7 @@
 #include <time.h>
 
 #define POLL_NS      50000000 /* how often should_stop is asked */
-#define QUICK_NS     2000000  /* batches filled faster than that are claimed in chunks */
-#define ALONE_NS     20000 /* and those filled faster than that by one worker alone, and watched: */
+#define ALONE_NS     20000 /* batches filled faster than that have one worker, and are watched: */
 #define WATCH_NS     60000 /* for as long as a thread that sleeps takes to wake up */
 #define MOST_IN_VAIN 255
 #define AHEAD        3 /* slots: a sample's entry is fetched twice as far ahead, its name so far */
@@ -193,6 +193,8 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
         return 0;
     if (w->next == w->end) {
+        if (atomic_load_explicit(&w->p->asks, memory_order_relaxed))
+            return 0;
         uint64_t claim = atomic_fetch_add_explicit(&b->claim, w->chunk, memory_order_acq_rel);
         unsigned first = (uint32_t)claim, n = (unsigned)(claim >> 32);
         if (first >= n)
@@ -216,6 +218,11 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
         uint64_t idle_from = 0, idle_to = 0;
         count_filled(w);
         mr_batch_pool_lock(pool);
+        if (block && atomic_load(&p->asks)) {
+            mr_stand_in_make_room(w);
+            pthread_mutex_unlock(&pool->mu);
+            continue; /* with what the consumer has claimed for it, if anything */
+        }
         for (;;) {
             if (atomic_load(&p->stopping)) {
                 result = -1;
@@ -239,7 +246,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
             idle_to = mr_trace_now();
         }
         w->batch = p->open;
-        w->chunk = p->fill_ns < QUICK_NS ? p->quick_chunk : 1;
+        w->chunk = p->fill_ns < MR_QUICK_NS && p->off != w ? p->quick_chunk : 1;
         unlock_and_call(p, call, &pool->work);
         mr_idle_trace(idle_from, idle_to);
         if (result != 1)
@@ -440,6 +447,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (!p)
         return mr_fail(err, -ENOMEM, "no memory");
     init_cond(&p->ready);
+    init_cond(&p->on_again);
     p->data = mr_dataset_ref(data);
     if (opts)
         p->o = *opts;
@@ -453,7 +461,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;
         p->n_cpus = online_cpus();
-        p->fill_ns = QUICK_NS;
+        p->fill_ns = MR_QUICK_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
         p->in_work = calloc(p->window, sizeof *p->in_work);
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
@@ -484,6 +492,7 @@ void mr_pipeline_close(struct mr_pipeline *p)
         atomic_store(&p->stopping, 1);
         atomic_fetch_add(&p->changes, 1);
         pthread_cond_broadcast(&p->pool->work);
+        pthread_cond_signal(&p->on_again);
         pthread_mutex_unlock(&p->pool->mu);
     }
     for (unsigned i = 0; i < p->n_workers; i++) {
@@ -497,20 +506,17 @@ void mr_pipeline_close(struct mr_pipeline *p)
     mr_order_fini(&p->order);
     mr_dataset_unref(p->data);
     pthread_cond_destroy(&p->ready);
+    pthread_cond_destroy(&p->on_again);
     free(p);
 }
 
 static void wait_until_ready(struct mr_pipeline *p)
 {
-    struct timespec until;
     if (!p->o.should_stop) {
         pthread_cond_wait(&p->ready, &p->pool->mu);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POLL_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = mr_clock_at(mr_clock_ns() + POLL_NS);
     if (pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) == 0)
         return;
     /* No lock is held across a callback. */
@@ -521,7 +527,7 @@ static void wait_until_ready(struct mr_pipeline *p)
         mr_fail(&p->error, -ECANCELED, "interrupted");
 }
 
-static int can_deliver(const struct mr_pipeline *p)
+int mr_feed_can_deliver(const struct mr_pipeline *p)
 {
     return p->error.code || p->broken || is_ready(p);
 }
@@ -531,18 +537,18 @@ static int can_deliver(const struct mr_pipeline *p)
  * calling a core that sleeps takes as long as reading a file; a timer is free. */
 static void doze(struct mr_pipeline *p)
 {
-    if (can_deliver(p) || p->n_workers >= p->n_cpus || p->o.prefetch == MR_NONE ||
-        p->fill_ns < ALONE_NS || p->fill_ns >= QUICK_NS || p->next_out == p->next_open)
+    if (mr_feed_can_deliver(p) || p->n_workers >= p->n_cpus || p->o.prefetch == MR_NONE ||
+        p->fill_ns < ALONE_NS || p->fill_ns >= MR_QUICK_NS || p->next_out == p->next_open)
         return;
-    uint64_t due = p->in_work[p->next_out % p->window]->open_ns + p->fill_ns;
-    struct timespec until = {(time_t)(due / 1000000000), (long)(due % 1000000000)};
+    const struct mr_work_batch *b = p->in_work[p->next_out % p->window];
+    struct timespec until = mr_clock_at(b->open_ns + p->fill_ns);
     pthread_mutex_unlock(&p->pool->mu);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
     mr_batch_pool_lock(p->pool);
 }
 
 /* Wait for the next batch in order and take it out of the window. */
-static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
+static int take_ready(struct mr_pipeline *p, uint64_t now_ns, struct mr_work_batch **out)
 {
     struct mr_batch_pool *pool = p->pool;
     mr_batch_pool_lock(pool);
@@ -553,10 +559,13 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     p->begun = p->wanted = 1;
     if (may_open(p) && one_to_call(p))
         pthread_cond_signal(&pool->work);
-    watch(p, &p->consumer_watch, can_deliver);
-    doze(p);
+    mr_stand_in_arrive(p, now_ns);
+    if (!p->off) {
+        watch(p, &p->consumer_watch, mr_feed_can_deliver);
+        doze(p);
+    }
     p->asleep = 1;
-    while (!p->error.code && !p->broken && !is_ready(p))
+    while (mr_stand_in_work(p), !mr_feed_can_deliver(p))
         wait_until_ready(p);
     if (!p->error.code && !is_ready(p))
         mr_fail(&p->error, p->broken, "io_uring failed: %s", mr_errno_text(p->broken));
@@ -605,7 +614,7 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         return 0;
     uint64_t start = mr_clock_ns();
     struct mr_work_batch *b = NULL;
-    int r = take_ready(p, &b);
+    int r = take_ready(p, start, &b);
     if (r)
         return r;
     r = mr_ledger_settle(p, b);
@@ -616,7 +625,7 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
         pthread_mutex_unlock(&p->pool->mu);
         return r;
     }
-    uint64_t end = mr_clock_ns();
+    uint64_t end = p->left_ns = mr_clock_ns();
     count_batch(p, b, end - start);
     mr_wait_trace(&b->pub, start, end);
     p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;

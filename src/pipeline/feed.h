@@ -9,6 +9,8 @@
  * batch is there and s < next_out + prefetch + 1; without prefetch, when the consumer is waiting
  * for exactly that one.
  *
+ * A consumer that would wait may do a worker's part: stand_in.h.
+ *
  * Lock: pool->mu.  Claiming a slot of an open batch and finishing one are atomic counters, and so
  * is `changes`, which whoever waits for a quick batch watches without the lock. */
 #ifndef MR_FEED_H
@@ -28,6 +30,10 @@
 
 /* Room that a file buffer has from the start: most photos fit. */
 #define MR_FIRST_ROOM ((size_t)256 << 10)
+
+/* Batches filled faster than that are claimed in chunks, and a consumer that waits for them may
+ * stand in for a worker. */
+#define MR_QUICK_NS 2000000
 
 /* How waiting by watching went, of one thread. */
 struct mr_watch {
@@ -57,9 +63,10 @@ struct mr_pipeline {
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     unsigned quick_chunk;         /* slots claimed at once when batches are quick */
     unsigned n_cpus;              /* that this process may use */
-    pthread_cond_t ready;
+    pthread_cond_t ready, on_again;
     atomic_int stopping;
     atomic_uint changes; /* counted: a batch is ready, one was taken, or it is time to end */
+    atomic_int asks;     /* the consumer, for a worker's place: stand_in.h */
 
     /* Guarded by pool->mu */
     struct mr_order order;
@@ -67,12 +74,14 @@ struct mr_pipeline {
     struct mr_work_batch *open;     /* has unclaimed slots, or NULL */
     struct mr_work_batch **in_work; /* [window], by sequence % window */
     int begun;
-    int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
-    uint64_t fill_ns;   /* what the batch that was finished last took */
-    unsigned n_idle;    /* workers that wait for work and have not been called, */
-    unsigned n_called;  /* and those that have been called and are about to wake up */
-    int broken;         /* -errno: a worker could not go on */
-    unsigned n_started; /* workers whose begin has returned */
+    int wanted, asleep;    /* the consumer is in mr_pipeline_next; it needs a signal */
+    uint64_t fill_ns;      /* what the batch that was finished last took */
+    unsigned n_idle;       /* workers that wait for work and have not been called, */
+    unsigned n_called;     /* and those that have been called and are about to wake up */
+    struct mr_worker *off; /* whose thread sleeps, as the consumer does its work at times, */
+    int standing_in;       /* and now */
+    int broken;            /* -errno: a worker could not go on */
+    unsigned n_started;    /* workers whose begin has returned */
     struct mr_error start_error;
 
     const struct mr_engine_ops *engine;
@@ -82,6 +91,8 @@ struct mr_pipeline {
     /* Consumer's thread only */
     int at_epoch_end;
     struct mr_watch consumer_watch;
+    uint64_t left_ns;  /* when it got its last batch, */
+    unsigned n_prompt; /* and how often in a row it came back at once */
     struct mr_error error;
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;
@@ -98,6 +109,8 @@ struct mr_task {
 
 /* 1 = *t is claimed; 0 = nothing to do now (only when !block); -1 = stop. */
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
+/* With the lock held: the consumer need not wait any longer. */
+int mr_feed_can_deliver(const struct mr_pipeline *p);
 /* The slot is filled with `len` bytes at `data`, or given up. */
 void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data, size_t len);
 /* A worker cannot go on for a reason that is no sample's: the run ends with `code`. */
@@ -118,7 +131,10 @@ struct mr_engine_ops {
     int (*init)(struct mr_worker *w, struct mr_error *err);  /* in the opener's thread */
     int (*begin)(struct mr_worker *w, struct mr_error *err); /* in the worker's own thread */
     void (*run)(struct mr_worker *w);                        /* until there is no more to do */
-    void (*fini)(struct mr_worker *w);                       /* also after a failed init */
+    /* In a thread that is not w's, which sleeps: fill one slot; 0 = not possible there, and the
+     * slot is as if it had never been claimed.  NULL: w's thread must do everything itself. */
+    int (*fill_one)(struct mr_worker *w, struct mr_task *t);
+    void (*fini)(struct mr_worker *w); /* also after a failed init */
 };
 extern const struct mr_engine_ops mr_threads_engine, mr_uring_engine;
 

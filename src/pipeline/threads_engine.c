@@ -18,6 +18,7 @@
 #include "errtext.h"
 #include "ledger.h"
 #include "sample_set.h"
+#include "sanitizers.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -184,7 +185,9 @@ static int wait_a_moment(struct mr_pipeline *p, uint64_t *pause_ns)
     return 1;
 }
 
-static void work_on(struct mr_worker *w, struct mr_task *t)
+/* Fill the slot, whatever it takes; a guest, who is not in the worker's thread, may return 0
+ * instead when descriptors or memory have run out where it is. */
+static int work_on(struct mr_worker *w, struct mr_task *t, int guest)
 {
     uint64_t pause_ns = 1000000;
     uint8_t *data;
@@ -199,24 +202,32 @@ static void work_on(struct mr_worker *w, struct mr_task *t)
             if (mr_ledger_note(w->p, t, stage, code,
                                stage == map_stage ? mr_feed_map_error(w) : ""))
                 break;
+        } else if (guest && !t->attempt) {
+            return 0;
         } else if (!wait_a_moment(w->p, &pause_ns)) {
             mr_ledger_give_up(w->p, t, stage, code);
             break;
         }
     }
     mr_feed_finish(w, t, data, len);
+    return 1;
 }
 
-#if defined __SANITIZE_THREAD__
-#define WATCHED 1
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define WATCHED 1
-#endif
-#endif
-#ifndef WATCHED
-#define WATCHED 0 /* by somebody who takes equal numbers for equal files */
-#endif
+/* The common folder is one of the worker's own descriptors: not to be used here. */
+static int fill_one(struct mr_worker *w, struct mr_task *t)
+{
+    struct reader *r = w->engine;
+    int dir = r->dir;
+    size_t common = r->common;
+    r->dir = AT_FDCWD;
+    r->common = 0;
+    int done = work_on(w, t, 1);
+    r->dir = dir;
+    r->common = common;
+    if (!done)
+        w->next--;
+    return done;
+}
 
 /* Names are looked up from the folder that all files have in common: short ways are quicker. */
 static void open_common(struct mr_worker *w)
@@ -257,7 +268,8 @@ static int begin(struct mr_worker *w, struct mr_error *err)
         return 0;
     leave_signals_to_others();
 #ifdef SYS_close_range
-    r->own_table = !WATCHED && !syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, UNSHARE);
+    /* ThreadSanitizer takes equal numbers for equal files. */
+    r->own_table = !MR_TSAN && !syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, UNSHARE);
 #endif
     return 0;
 }
@@ -270,8 +282,8 @@ static void run(struct mr_worker *w)
     if (more && r->own_table)
         open_common(w); /* with the first file: before, the caches may still be emptied */
     for (; more; more = mr_feed_claim(w, 1, &t) == 1)
-        work_on(w, &t);
+        work_on(w, &t, 0);
     leave_common(r);
 }
 
-const struct mr_engine_ops mr_threads_engine = {init, begin, run, fini};
+const struct mr_engine_ops mr_threads_engine = {init, begin, run, fill_one, fini};

@@ -328,4 +328,4 @@ static void run(struct mr_worker *w)
     }
 }
 
-const struct mr_engine_ops mr_uring_engine = {init, begin, run, fini};
+const struct mr_engine_ops mr_uring_engine = {init, begin, run, NULL, fini};
