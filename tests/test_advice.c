@@ -246,6 +246,25 @@ static void a_box_ends_a_run_but_not_before_two_batches(void **state)
     mr_dataset_unref(d);
 }
 
+static void a_run_with_too_few_samples_has_a_longer_box(void **state)
+{
+    struct mr_dataset *d = train_set_new(*state, "set", N, 3);
+    struct mr_bench_opts b = {.data = d,
+                              .pipe = {.threads = 1, .batch = 4, .epochs = 100000000},
+                              .runs = 1,
+                              .box_s = 0.005};
+    struct mr_bench_result r;
+    b.least = UINT64_MAX;
+    assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+    assert_true(r.median.seconds >= MR_LONGER * b.box_s);
+    mr_bench_result_fini(&r);
+    b.box_s = 1e-9; /* even the longer one is over */
+    assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+    assert_int_equal(r.median.samples, 8);
+    mr_bench_result_fini(&r);
+    mr_dataset_unref(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +276,7 @@ int main(void)
         WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),
         WITH_TEMPDIR(it_can_be_stopped),
         WITH_TEMPDIR(a_box_ends_a_run_but_not_before_two_batches),
+        WITH_TEMPDIR(a_run_with_too_few_samples_has_a_longer_box),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ static int train(const struct mr_advice_opts *o, const struct mr_setup *s,
                  struct mr_device *storage, double expected_per_s, double *per_s,
                  struct mr_error *err)
 {
-    double n = o->box_s * expected_per_s / s->batch;
+    double samples = o->box_s * expected_per_s;
+    double n = fmax(samples, fmin((double)o->least, MR_LONGER * samples)) / s->batch;
     struct mr_train_opts t = {.data = o->data,
                               .decode = *o->decode,
                               .device = {.kind = MR_EMULATED, .step_s = o->step_s, .n = 1},

@@ -29,7 +29,9 @@ struct mr_advice_opts {
     double step_s;       /* of an accelerator that trains on every batch; 0 = none does */
     const char *scratch; /* a folder for a list of files */
     unsigned runs;
-    double box_s; /* of a run */
+    unsigned cpu_rounds; /* of decoding cached images in three ways; 0 = twice as many as runs */
+    double box_s;        /* of a run, */
+    uint64_t least; /* or more, up to MR_LONGER times, until it has so many samples of a storage */
     uint64_t seed;
     void (*say)(void *ctx, const char *what);
     int (*should_stop)(void *ctx);

@@ -77,6 +77,7 @@ int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
     b.pipe.decode = d->decode ? o->decode : NULL;
     b.pipe.storage = d->from == MR_FROM_STORAGE ? d->storage : NULL;
     b.cold = d->from == MR_FROM_STORAGE && !d->storage;
+    b.least = d->from == MR_FROM_STORAGE && !b.cold ? o->least : 0;
     b.pipe.epochs = b.cold || o->box_s <= 0 ? 1 : (unsigned)(1000000 / n + 1);
     if (d->from == MR_FROM_CACHE && n > WARM_SAMPLES)
         b.pipe.batches = WARM_SAMPLES / d->setup.batch + 1;
@@ -257,7 +258,7 @@ static int one_round(void *ctx, unsigned i)
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
     struct mr_advice_opts once = *o;
-    unsigned n = 2 * o->runs, first = mr_repeat_first(n);
+    unsigned n = o->cpu_rounds ? o->cpu_rounds : 2 * o->runs, first = mr_repeat_first(n);
     double *values = calloc(5, n * sizeof *values);
     struct cpu_rounds c = {
         &once, f, 0, values, values + n, values + 2 * n, values + 3 * n, values + 4 * n, err};

@@ -70,6 +70,14 @@ static void hash_batch(struct mr_digest *d, const struct mr_batch *b)
     }
 }
 
+/* Is the box full, after so many batches? */
+static int box_is_full(const struct mr_bench_opts *o, uint64_t n_batches, uint64_t n_samples,
+                       uint64_t ns)
+{
+    double boxes = (double)ns / 1e9 / o->box_s;
+    return n_batches >= 2 && boxes >= (n_samples < o->least ? MR_LONGER : 1);
+}
+
 /* Draw everything, or, timed, what fits into the box; *seconds from the first call to the last
  * batch.  A single batch would be all start and end, so there are at least two. */
 static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, unsigned run,
@@ -77,7 +85,7 @@ static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, un
 {
     struct mr_batch *batch;
     uint64_t done = 0, start = mr_clock_ns(), last = start, n_drawn = 0;
-    uint64_t box_ns = timed ? (uint64_t)(b->o->box_s * 1e9) : 0;
+    int boxed = timed && b->o->box_s > 0;
     int r, ended = 0;
     b->total = mr_pipeline_n_samples(p);
     while (!ended) {
@@ -96,7 +104,7 @@ static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, un
         tell(b, what, run, done);
         if (stop_wanted(b))
             return -ECANCELED;
-        ended = box_ns && ++n_drawn >= 2 && last - start >= box_ns;
+        ended = boxed && box_is_full(b->o, ++n_drawn, done, last - start);
     }
     *seconds = (double)(last - start) / 1e9;
     return 0;
