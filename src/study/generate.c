@@ -286,6 +286,17 @@ static int fill_in(struct job *g, const struct mr_generate_opts *opts, struct mr
     return 0;
 }
 
+/* Before files are written out nobody can read them cold, and where they lie, which an emulated
+ * disk asks, is not decided. */
+static int write_out(const char *dir, struct mr_error *err)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = fd < 0 || syncfs(fd) ? mr_fail(err, -errno, "%s: %s", dir, mr_errno_text(errno)) : 0;
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
 int mr_generate(const char *dir, const struct mr_generate_opts *opts,
                 struct mr_generate_result *result, struct mr_error *err)
 {
@@ -302,6 +313,8 @@ int mr_generate(const char *dir, const struct mr_generate_opts *opts,
     r = prepare(&g, err);
     if (!r)
         r = run_workers(&g, err);
+    if (!r)
+        r = write_out(dir, err);
     if (!r || r == -ECANCELED) {
         int listed = write_list(&g, err);
         if (listed)
