@@ -34,12 +34,18 @@
 
 static const char map_stage[] = "map";
 
+/* From where names are looked up. */
+struct folder {
+    int tried;
+    int fd;        /* what all files have in common, or AT_FDCWD */
+    size_t common; /* bytes of a path that name it */
+};
+
 struct reader {
-    struct mr_buffer file; /* the bytes that a map is given */
-    uint64_t late_ns;      /* of the last wait for the emulated device */
-    int dir;               /* the folder that all files have in common, or AT_FDCWD */
-    size_t common;         /* bytes of a path that name it */
-    int own_table;         /* of descriptors */
+    struct mr_buffer file;           /* the bytes that a map is given */
+    uint64_t late_ns;                /* of the last wait for the emulated device */
+    int own_table;                   /* of descriptors */
+    struct folder own, guest, *from; /* the worker's, that of who stands in, and the one to use */
     char path[PATH_MAX];
 };
 
@@ -48,6 +54,10 @@ static int init(struct mr_worker *w, struct mr_error *err)
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine = calloc(1, sizeof *r);
     int needs_file = !p->pool->whole_files && !p->o.map_without_bytes;
+    if (r) {
+        r->own.fd = r->guest.fd = AT_FDCWD;
+        r->from = &r->own;
+    }
     if (!r || (needs_file && mr_buffer_reserve(&r->file, MR_FIRST_ROOM)))
         return mr_fail(err, -ENOMEM, "no memory for a worker");
     mr_buffer_prefault(&r->file);
@@ -55,11 +65,21 @@ static int init(struct mr_worker *w, struct mr_error *err)
     return 0;
 }
 
+static void leave(struct folder *f)
+{
+    if (f->fd != AT_FDCWD)
+        close(f->fd);
+    f->fd = AT_FDCWD;
+    f->common = 0;
+}
+
 static void fini(struct mr_worker *w)
 {
     struct reader *r = w->engine;
-    if (r)
+    if (r) {
+        leave(&r->guest);
         mr_buffer_fini(&r->file);
+    }
     free(r);
     w->engine = NULL;
 }
@@ -99,32 +119,25 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
     return code;
 }
 
-static void leave_common(struct reader *r)
-{
-    if (r->dir != AT_FDCWD)
-        close(r->dir);
-    r->dir = AT_FDCWD;
-    r->common = 0;
-}
-
 /* From the common folder; but if that is no longer what its name says, or the folder takes the last
  * descriptor, by the whole path. */
 static int open_file(struct mr_worker *w, size_t *len)
 {
     const struct mr_pipeline_opts *o = &w->p->o;
     struct reader *r = w->engine;
-    const char *name = r->path + r->common;
-    int by_folder = r->dir != AT_FDCWD;
+    struct folder *from = r->from;
+    const char *name = r->path + from->common;
+    int by_folder = from->fd != AT_FDCWD;
     while (by_folder && *name == '/')
         name++; /* "folder//file": with a '/' it would begin at the root */
-    int fd = mr_whole_file_open(r->dir, name, o->direct, o->max_file_bytes, len);
+    int fd = mr_whole_file_open(from->fd, name, o->direct, o->max_file_bytes, len);
     if (!by_folder || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
         return fd;
     if (fd == -EMFILE)
-        leave_common(r);
+        leave(from);
     fd = mr_whole_file_open(AT_FDCWD, r->path, o->direct, o->max_file_bytes, len);
     if (fd >= 0)
-        leave_common(r);
+        leave(from);
     return fd;
 }
 
@@ -213,36 +226,35 @@ static int work_on(struct mr_worker *w, struct mr_task *t, int guest)
     return 1;
 }
 
-/* The common folder is one of the worker's own descriptors: not to be used here. */
-static int fill_one(struct mr_worker *w, struct mr_task *t)
-{
-    struct reader *r = w->engine;
-    int dir = r->dir;
-    size_t common = r->common;
-    r->dir = AT_FDCWD;
-    r->common = 0;
-    int done = work_on(w, t, 1);
-    r->dir = dir;
-    r->common = common;
-    if (!done)
-        w->next--;
-    return done;
-}
-
 /* Names are looked up from the folder that all files have in common: short ways are quicker. */
-static void open_common(struct mr_worker *w)
+static void open_common(struct mr_worker *w, struct folder *f)
 {
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine;
     size_t common = mr_dataset_common(p->data);
+    f->tried = 1;
     if (!common || mr_dataset_path(p->data, 0, r->path, sizeof r->path) < 0)
         return;
     r->path[common] = 0;
-    int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
+    int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
         return; /* each file will say why */
-    r->dir = dir;
-    r->common = common;
+    f->fd = fd;
+    f->common = common;
+}
+
+/* Who stands in has other descriptors than the worker, and so a folder of its own. */
+static int fill_one(struct mr_worker *w, struct mr_task *t)
+{
+    struct reader *r = w->engine;
+    if (r->own_table && !r->guest.tried)
+        open_common(w, &r->guest);
+    r->from = &r->guest;
+    int done = work_on(w, t, 1);
+    r->from = &r->own;
+    if (!done)
+        w->next--;
+    return done;
 }
 
 /* The application's signals are not for this thread: their handlers may use descriptors. */
@@ -263,7 +275,6 @@ static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct reader *r = w->engine;
     (void)err;
-    r->dir = AT_FDCWD;
     if (w->p->o.map)
         return 0;
     leave_signals_to_others();
@@ -280,10 +291,10 @@ static void run(struct mr_worker *w)
     struct reader *r = w->engine;
     int more = mr_feed_claim(w, 1, &t) == 1;
     if (more && r->own_table)
-        open_common(w); /* with the first file: before, the caches may still be emptied */
+        open_common(w, &r->own); /* with the first file: before, the caches may still be emptied */
     for (; more; more = mr_feed_claim(w, 1, &t) == 1)
         work_on(w, &t, 0);
-    leave_common(r);
+    leave(&r->own);
 }
 
 const struct mr_engine_ops mr_threads_engine = {init, begin, run, fill_one, fini};
