@@ -5,11 +5,21 @@
 #include <sys/resource.h>
 #include <time.h>
 
-uint64_t mr_clock_ns(void)
+static uint64_t read_clock(clockid_t which)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(which, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t mr_clock_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t mr_clock_coarse_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 static uint64_t timeval_ns(struct timeval t)

@@ -192,6 +192,11 @@ static int claim_slot(struct mr_worker *w, struct mr_task *t)
     struct mr_work_batch *b = w->batch;
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
         return 0;
+    if (w->has_left) {
+        w->has_left = 0;
+        *t = w->left;
+        return 1;
+    }
     if (w->next == w->end) {
         if (atomic_load_explicit(&w->p->asks, memory_order_relaxed))
             return 0;
@@ -219,9 +224,11 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
         count_filled(w);
         mr_batch_pool_lock(pool);
         if (block && atomic_load(&p->asks)) {
+            idle_from = mr_trace_now();
             mr_stand_in_make_room(w);
             pthread_mutex_unlock(&pool->mu);
-            continue; /* with what the consumer has claimed for it, if anything */
+            mr_idle_trace(idle_from, mr_trace_now());
+            continue; /* with what the consumer has left, if anything */
         }
         for (;;) {
             if (atomic_load(&p->stopping)) {

@@ -40,6 +40,14 @@ struct mr_watch {
     unsigned skip, in_vain; /* times that it is not tried, and how many it was the last time */
 };
 
+/* One slot to be filled. */
+struct mr_task {
+    struct mr_work_batch *batch;
+    unsigned slot, attempt;
+    unsigned lane;  /* of the trace: 0 = the worker's own line; else files under way overlap */
+    uint64_t index; /* the sample that is tried now */
+};
+
 struct mr_worker {
     _Alignas(MR_CACHE_LINES) struct mr_pipeline *p; /* workers write here for every sample */
     pthread_t thread;
@@ -49,6 +57,8 @@ struct mr_worker {
     unsigned next, end;           /* those that it has claimed and not begun, */
     struct mr_work_batch *filled; /* and those that it has finished and not yet counted: */
     unsigned n_filled;            /* how many, and of which batch */
+    int has_left;                 /* who stood in could not fill */
+    struct mr_task left;          /* this one */
     struct mr_watch watch;        /* for work */
     void *engine;                 /* what the engine keeps for this worker */
 };
@@ -99,14 +109,6 @@ struct mr_pipeline {
     uint64_t n_bad;
 };
 
-/* One slot to be filled. */
-struct mr_task {
-    struct mr_work_batch *batch;
-    unsigned slot, attempt;
-    unsigned lane;  /* of the trace: 0 = the worker's own line; else files under way overlap */
-    uint64_t index; /* the sample that is tried now */
-};
-
 /* 1 = *t is claimed; 0 = nothing to do now (only when !block); -1 = stop. */
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
 /* With the lock held: the consumer need not wait any longer. */
@@ -131,8 +133,8 @@ struct mr_engine_ops {
     int (*init)(struct mr_worker *w, struct mr_error *err);  /* in the opener's thread */
     int (*begin)(struct mr_worker *w, struct mr_error *err); /* in the worker's own thread */
     void (*run)(struct mr_worker *w);                        /* until there is no more to do */
-    /* In a thread that is not w's, which sleeps: fill one slot; 0 = not possible there, and the
-     * slot is as if it had never been claimed.  NULL: w's thread must do everything itself. */
+    /* In a thread that is not w's, which sleeps: fill one slot; 0 = not possible there, and it is
+     * left to w's.  NULL: that must do everything itself. */
     int (*fill_one)(struct mr_worker *w, struct mr_task *t);
     void (*fini)(struct mr_worker *w); /* also after a failed init */
 };

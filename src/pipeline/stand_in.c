@@ -12,8 +12,7 @@
 #define PROMPT_NS    5000     /* nor is that */
 #define FIRST_NS     1000000  /* then a worker looks whether the consumer still comes, */
 #define LAST_NS      64000000 /* and later each time that it does, up to that */
-#define LOOK_EVERY   8        /* slots: at the clock, */
-#define LONGEST_NS   50000000 /* for others may ask the consumer to stop */
+#define LONGEST_NS   20000000 /* of standing in: others may ask the consumer to stop */
 
 static void call_back(struct mr_pipeline *p)
 {
@@ -43,17 +42,15 @@ void mr_stand_in_arrive(struct mr_pipeline *p, uint64_t now_ns)
 static int fill_some(struct mr_pipeline *p, struct mr_worker *w, unsigned seen, uint64_t until)
 {
     struct mr_task t;
-    for (unsigned n = 1;; n++) {
+    do {
         if (mr_feed_claim(w, 0, &t) != 1)
             return 0;
-        int done = p->engine->fill_one(w, &t);
-        if (done && atomic_load(&p->changes) != seen)
-            return 1;
-        if (!done || (n % LOOK_EVERY == 0 && mr_clock_ns() > until)) {
+        if (!p->engine->fill_one(w, &t) || mr_clock_coarse_ns() > until) {
             p->n_prompt = 0; /* the worker is to go on */
             return 0;
         }
-    }
+    } while (atomic_load(&p->changes) == seen);
+    return 1;
 }
 
 void mr_stand_in_work(struct mr_pipeline *p)
@@ -61,7 +58,7 @@ void mr_stand_in_work(struct mr_pipeline *p)
     struct mr_worker *w = p->off;
     if (!w || mr_feed_can_deliver(p))
         return;
-    uint64_t until = mr_clock_ns() + LONGEST_NS;
+    uint64_t until = mr_clock_coarse_ns() + LONGEST_NS;
     int more = 1;
     p->standing_in = 1;
     while (more && !mr_feed_can_deliver(p)) {

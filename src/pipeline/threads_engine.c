@@ -215,7 +215,7 @@ static int work_on(struct mr_worker *w, struct mr_task *t, int guest)
             if (mr_ledger_note(w->p, t, stage, code,
                                stage == map_stage ? mr_feed_map_error(w) : ""))
                 break;
-        } else if (guest && !t->attempt) {
+        } else if (guest) {
             return 0;
         } else if (!wait_a_moment(w->p, &pause_ns)) {
             mr_ledger_give_up(w->p, t, stage, code);
@@ -252,8 +252,10 @@ static int fill_one(struct mr_worker *w, struct mr_task *t)
     r->from = &r->guest;
     int done = work_on(w, t, 1);
     r->from = &r->own;
-    if (!done)
-        w->next--;
+    if (!done) {
+        w->left = *t;
+        w->has_left = 1;
+    }
     return done;
 }
 
