@@ -31,9 +31,9 @@
 
 #define WITHIN 0.10
 #define BOX_S  0.4
-#define LEAST  600 /* samples of a run, if four boxes are enough for them */
+#define LEAST  400 /* samples of a run, if four boxes are enough for them */
 #define RUNS   3
-#define ROUNDS 16 /* of decoding cached images in three ways, and of the proof; */
+#define ROUNDS 12 /* of decoding cached images in three ways, and of the proof; */
                   /* the first is left out */
 
 static const struct row {

@@ -19,6 +19,9 @@
 
 #define MOST_STEPS 400
 #define SPIN_S     (MR_DEVICE_SPIN_NS / 1e9)
+/* Batches ahead where somebody trains: now and then others on the machine hold input up for longer
+ * than one batch lasts, and what an accelerator misses it does not make up for. */
+#define IN_RESERVE 3
 
 /* ---- runs ---- */
 
@@ -150,6 +153,8 @@ static void consider_reads(struct search *s, struct mr_setup c)
 {
     unsigned room =
         mr_enough_prefetch(c.batch, c.engine == MR_ENGINE_URING ? c.io_depth : c.threads);
+    if (s->o->step_s > 0 && room < IN_RESERVE)
+        room = IN_RESERVE;
     if (c.prefetch < room)
         c.prefetch = room;
     consider(s, c);
