@@ -14,6 +14,7 @@
  * repeated, up to three times RUNS, and the table says how many were. */
 #include "clock.h"
 #include "device.h"
+#include "steal.h"
 #include "tidy.h"
 
 #include <millrace/pipeline.h>
@@ -242,24 +243,13 @@ static struct mr_device *limit_only(double mb_per_s)
 struct control {
     pthread_t thread;
     atomic_int stop;
-    uint64_t late_ns, start_ns, steal_ticks;
+    uint64_t late_ns, start_ns;
+    struct steal steal;
 };
 
 struct disturbance {
     double late, steal; /* shares of the run's time */
 };
-
-/* Ticks that the hypervisor took from all CPUs; 0 when the system does not tell. */
-static uint64_t steal_ticks(void)
-{
-    unsigned long long v = 0;
-    FILE *f = fopen("/proc/stat", "r");
-    if (f && fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &v) != 1)
-        v = 0;
-    if (f)
-        fclose(f);
-    return v;
-}
 
 static void *sleep_and_look(void *arg)
 {
@@ -278,7 +268,8 @@ static void *sleep_and_look(void *arg)
 
 static void control_begin(struct control *c)
 {
-    *c = (struct control){.start_ns = mr_clock_ns(), .steal_ticks = steal_ticks()};
+    *c = (struct control){.start_ns = mr_clock_ns()};
+    steal_begin(&c->steal);
     if (pthread_create(&c->thread, NULL, sleep_and_look, c))
         die("no thread for the control");
 }
@@ -286,11 +277,10 @@ static void control_begin(struct control *c)
 static struct disturbance control_end(struct control *c)
 {
     double seconds = (double)(mr_clock_ns() - c->start_ns) / 1e9;
-    double cpus = (double)sysconf(_SC_NPROCESSORS_ONLN) * (double)sysconf(_SC_CLK_TCK);
+    double steal = steal_share(&c->steal);
     atomic_store(&c->stop, 1);
     pthread_join(c->thread, NULL);
-    return (struct disturbance){(double)c->late_ns / 1e9 / seconds,
-                                (double)(steal_ticks() - c->steal_ticks) / cpus / seconds};
+    return (struct disturbance){(double)c->late_ns / 1e9 / seconds, steal};
 }
 
 /* ---- limits ---- */

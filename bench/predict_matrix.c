@@ -17,12 +17,14 @@
  * prediction was made.  Each round has the prediction for cores as fast as they were in that round,
  * and the error is the median of what it was off by; "before" is the error of the prediction as it
  * was made.  Where the control is 1 both say the same.  Even so, one round is off by 7 or 8% on a
- * machine that others use: it takes some to show what is asked here.  Two sets of photos are made
- * in DIR and removed. */
+ * machine that others use: it takes some to show what is asked here.  A row during whose proof the
+ * hypervisor took more than a tenth of the cores' time is run again and counts only then, whatever
+ * it said; so is that one, but no more often.  Two sets of photos are made in DIR and removed. */
 #include "differential.h"
 #include "image_spread.h"
 #include "imposed.h"
 #include "smaller_advice.h"
+#include "steal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,6 +37,8 @@
 #define RUNS   3
 #define ROUNDS 12 /* of decoding cached images in three ways, and of the proof; */
                   /* the first is left out */
+#define DISTURBED 0.10
+#define TRIES     3
 
 static const struct row {
     const char *what, *profile;
@@ -149,6 +153,7 @@ struct proof {
     char change[224];
     double now, predicted;
     struct mr_measured measured;
+    double stolen; /* meanwhile */
 };
 
 /* With images stored smaller; "now" is then the pipeline that was recommended for those as they
@@ -187,7 +192,9 @@ static void prove(const struct row *row, const struct imposed_photos *photos,
                                .seed = 1};
     struct mr_advice a;
     struct mr_error err = {0};
+    struct steal steal;
     int r = mr_findings_take(&o, &out->f, &err);
+    steal_begin(&steal);
     o.runs = ROUNDS;
     if (r || mr_advice_prove(&o, &out->f, &a, &err))
         imposed_die(row->what, err.text);
@@ -197,22 +204,35 @@ static void prove(const struct row *row, const struct imposed_photos *photos,
     out->measured = a.measured;
     if (row->smaller)
         prove_smaller(row, &o, &a, out);
+    out->stolen = steal_share(&steal);
     mr_device_close(o.storage);
 }
 
-/* A line of the table; 1 when the prediction was right. */
-static int prove_row(const struct row *row, const struct imposed_photos *photos,
-                     struct mr_device *tier, int in_detail)
+/* A line of the table: 1 when the prediction was right, -1 when that does not count. */
+static int prove_once(const struct row *row, const struct imposed_photos *photos,
+                      struct mr_device *tier, int in_detail, int is_last)
 {
     struct proof p;
     prove(row, photos, tier, &p);
-    int right = fabs(p.measured.error) <= WITHIN;
-    printf("| %s | %s | %.1f | %.1f | %.1f | %+.1f%% | %.3f | %+.1f%%%s |\n", row->what, p.change,
-           p.now, p.predicted, p.measured.per_s, 100 * (p.predicted / p.measured.per_s - 1),
-           p.measured.control, 100 * p.measured.error, right ? "" : " **wrong**");
+    int right = fabs(p.measured.error) <= WITHIN, counts = is_last || p.stolen <= DISTURBED;
+    printf("| %s | %s | %.1f | %.1f | %.1f | %.0f%% | %+.1f%% | %.3f | %+.1f%%%s |\n", row->what,
+           p.change, p.now, p.predicted, p.measured.per_s, 100 * p.stolen,
+           100 * (p.predicted / p.measured.per_s - 1), p.measured.control, 100 * p.measured.error,
+           !counts ? " disturbed"
+           : right ? ""
+                   : " **wrong**");
     fflush(stdout);
     if (in_detail)
         print_findings(&p.f);
+    return counts ? right : -1;
+}
+
+static int prove_row(const struct row *row, const struct imposed_photos *photos,
+                     struct mr_device *tier, int in_detail)
+{
+    int right = -1;
+    for (unsigned try = 1; right < 0; try++)
+        right = prove_once(row, photos, tier, in_detail, try == TRIES);
     return right;
 }
 
@@ -228,8 +248,8 @@ int main(int argc, char **argv)
     imposed_photos_init(&photos, argv[1], 200, 100);
     struct mr_device *tier = imposed_device("optane");
     int uring = imposed_uring_works(photos.small);
-    printf("| imposed | recommended | now, images/s | predicted | measured | before | control | "
-           "error |\n|--|--|--|--|--|--|--|--|\n");
+    printf("| imposed | recommended | now, images/s | predicted | measured | stolen | before | "
+           "control | error |\n|--|--|--|--|--|--|--|--|--|\n");
     for (size_t i = 0; i < N_ROWS; i++)
         if ((!only || only == i + 1) && (uring || rows[i].now.engine == MR_ENGINE_THREADS)) {
             right += (unsigned)prove_row(&rows[i], &photos, tier, only != 0);

@@ -132,6 +132,15 @@ class TraceCase(TempDirCase):
 
 
 class ChromeTraces(TraceCase):
+    def test_what_the_consumer_reads_itself_lies_within_its_waiting(self):
+        self.data()
+        self.bench("--threads", 2, "--epochs", 200)
+        spans = spans_of(self.load())
+        names = collections.Counter(e["name"] for e in spans)
+        self.assertEqual(names["Read"], 12800)
+        self.assertEqual(names["Wait"], 800)
+        self.assert_nested(spans)
+
     def test_spans_are_whole_named_and_nested_in_both_engines(self):
         self.data()
         for engine in engines():
