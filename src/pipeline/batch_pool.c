@@ -1,21 +1,25 @@
 /* batch_pool.c - memory of the batches.
  *
- *   with a map:      slab = | slot 0 | slot 1 | ... |        map_bytes each, no gap: one tensor
- *   without a map:   slab = | file | file | ... |   free |   FILE_SLOT per slot in all, handed out
- *                                                            as files are begun: in whole pages
+ *   with a map:      slab   = | slot 0 | slot 1 | ... |       map_bytes each, no gap: one tensor
+ *   without a map:   leaves = | file | file | ..| file |..|   about LEAF bytes each, handed out as
+ *                                                             files are begun: in whole pages
  *
- * Files lie close together because a loop that reads them so takes less CPU than one whose places
- * are at fixed distances; likely because the pages that a batch touched are then those that the
- * next one in the same slab touches again.  A file for
- * which the slab has no room left has a buffer of its own in big[].
+ * Leaves belong to no batch.  One that needs more takes the leaf that was given back last, so the
+ * second half of a batch lies where the one before lay that the consumer has just let go.  A
+ * consumer that is never behind thus sees little more memory than one batch takes, whatever the
+ * pool has, and the CPU's caches see no more either: copying a cached file to where nobody has been
+ * for long takes longer than all that the pipeline adds to it.
  *
- * Slabs are touched when the pool is made: first touch is slow, and a measured loop must not pay
+ * Files lie close together for the same reason.  One for which the batch's leaves have no room left
+ * has a buffer of its own in big[].
+ *
+ * Memory is touched when the pool is made: first touch is slow, and a measured loop must not pay
  * for it.  For the same reason the memory of large files goes round: a batch that comes back leaves
  * it as spare for whichever slot needs it next, except what is so large or so much that keeping it
  * would be waste.
  *
- * Lock: pool->mu guards the free list, reference counts and a batch's notes.  It is not held while
- * memory is allocated or touched.  The room of a slab is handed out by an atomic counter; a slot's
+ * Lock: pool->mu guards the free lists, reference counts and a batch's notes.  It is not held while
+ * memory is allocated or touched.  The room of leaves is handed out by an atomic counter; a slot's
  * own fields (place, big, cost) belong to the worker that fills it. */
 #include "batch_pool.h"
 
@@ -28,9 +32,10 @@
 #include <unistd.h>
 
 #define FILE_SLOT   ((size_t)256 << 10) /* most photos fit, even when their size is not known */
-#define FILE_BUDGET ((size_t)256 << 20) /* all slabs together, unless slots became too small */
+#define FILE_BUDGET ((size_t)256 << 20) /* all leaves together, unless slots became too small */
+#define LEAF        ((size_t)2 << 20)
 #define SMALLEST    ((size_t)16 << 10)
-#define BIG_TO_KEEP ((size_t)4 << 20)
+#define BIG_TO_KEEP ((size_t)16 << 20)
 #define MOST_SPARE  ((size_t)256 << 20)
 #define MOST_LOOKS  64  /* for spare memory, with the lock held */
 #define TRIES       128 /* of the lock, some tens of nanoseconds apart */
@@ -66,6 +71,7 @@ static void pool_free(struct mr_batch_pool *pool)
         for (unsigned s = 0; b->big && s < pool->batch; s++)
             free_big(pool, b->big[s]);
         mr_buffer_fini(&b->slab);
+        free(b->leaf);
         free(b->big);
         free(b->place);
         free(b->bad);
@@ -73,15 +79,29 @@ static void pool_free(struct mr_batch_pool *pool)
         free(b->cost);
         free(b->pub.samples);
     }
+    mr_buffer_fini(&pool->leaves);
+    free(pool->free_leaf);
     free(pool->all);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mu);
     free(pool);
 }
 
-static int init_batch(struct mr_batch_pool *pool, struct mr_work_batch *b)
+static int init_slab(struct mr_batch_pool *pool, struct mr_work_batch *b)
 {
     size_t slab_bytes;
+    if (__builtin_mul_overflow(pool->slot_bytes, pool->batch, &slab_bytes) ||
+        mr_buffer_reserve(&b->slab, slab_bytes))
+        return -ENOMEM;
+    mr_buffer_prefault(&b->slab);
+    mr_batch_pool_count(pool, 0, b->slab.cap);
+    b->pub.data = b->slab.data;
+    b->pub.sample_bytes = pool->slot_bytes;
+    return 0;
+}
+
+static int init_batch(struct mr_batch_pool *pool, struct mr_work_batch *b)
+{
     b->pool = pool;
     b->index = calloc(pool->batch, sizeof *b->index);
     b->cost = calloc(pool->batch, sizeof *b->cost);
@@ -89,22 +109,37 @@ static int init_batch(struct mr_batch_pool *pool, struct mr_work_batch *b)
     if (!b->index || !b->cost || !b->pub.samples)
         return -ENOMEM;
     if (pool->whole_files) {
+        b->leaf = calloc(pool->leaves_each, sizeof *b->leaf);
         b->big = calloc(pool->batch, sizeof *b->big);
         b->place = calloc(pool->batch, sizeof *b->place);
-        if (!b->big || !b->place)
+        if (!b->leaf || !b->big || !b->place)
             return -ENOMEM;
-    }
-    if (__builtin_mul_overflow(pool->slot_bytes, pool->batch, &slab_bytes) ||
-        mr_buffer_reserve(&b->slab, slab_bytes))
+    } else if (init_slab(pool, b)) {
         return -ENOMEM;
-    mr_buffer_prefault(&b->slab);
-    mr_batch_pool_count(pool, 0, b->slab.cap);
-    if (!pool->whole_files) {
-        b->pub.data = b->slab.data;
-        b->pub.sample_bytes = pool->slot_bytes;
     }
     b->next_free = pool->free;
     pool->free = b;
+    return 0;
+}
+
+/* Leaves for all batches, each a whole number of slots. */
+static int init_leaves(struct mr_batch_pool *pool)
+{
+    size_t slots = LEAF / pool->slot_bytes, bytes, n;
+    slots = slots > pool->batch ? pool->batch : slots;
+    pool->leaf_bytes = slots * pool->slot_bytes;
+    pool->leaves_each = (unsigned)((pool->batch + slots - 1) / slots);
+    if (__builtin_mul_overflow((size_t)pool->leaves_each, pool->n, &n) ||
+        __builtin_mul_overflow(n, pool->leaf_bytes, &bytes))
+        return -ENOMEM;
+    pool->free_leaf = calloc(n, sizeof *pool->free_leaf);
+    if (!pool->free_leaf || mr_buffer_reserve(&pool->leaves, bytes))
+        return -ENOMEM;
+    mr_buffer_prefault(&pool->leaves);
+    mr_batch_pool_count(pool, 0, pool->leaves.cap);
+    for (size_t i = 0; i < n; i++)
+        pool->free_leaf[i] = pool->leaves.data + i * pool->leaf_bytes;
+    pool->n_free_leaves = (unsigned)n;
     return 0;
 }
 
@@ -144,6 +179,8 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
     int r = pool->all ? 0 : -ENOMEM;
     if (!r)
         memset(pool->all, 0, n * sizeof *pool->all);
+    if (!r && pool->whole_files)
+        r = init_leaves(pool);
     for (unsigned i = 0; !r && i < n; i++)
         r = init_batch(pool, &pool->all[i]);
     if (r) {
@@ -183,6 +220,9 @@ struct mr_work_batch *mr_batch_pool_take(struct mr_batch_pool *pool)
 
 void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b)
 {
+    unsigned n = atomic_exchange_explicit(&b->n_leaves, 0, memory_order_relaxed);
+    for (unsigned i = 0; i < n; i++) /* the one that was written last is the first to be taken */
+        pool->free_leaf[pool->n_free_leaves++] = b->leaf[i];
     b->next_free = pool->free;
     pool->free = b;
 }
@@ -211,17 +251,36 @@ static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
     return big ? big : calloc(1, sizeof *big);
 }
 
-/* The next `size` bytes of the slab, in whole pages; 0 when it has no such room left. */
+/* Let the batch have leaf number i; 0 when it may not, or when there is none. */
+static int add_leaf(struct mr_work_batch *b, size_t i)
+{
+    struct mr_batch_pool *pool = b->pool;
+    mr_batch_pool_lock(pool);
+    unsigned n = atomic_load_explicit(&b->n_leaves, memory_order_relaxed);
+    if (n == i && n < pool->leaves_each && pool->n_free_leaves) {
+        b->leaf[n++] = pool->free_leaf[--pool->n_free_leaves];
+        atomic_store_explicit(&b->n_leaves, n, memory_order_release);
+    }
+    pthread_mutex_unlock(&pool->mu);
+    return i < n;
+}
+
+/* The next `size` bytes that lie in one leaf, in whole pages; 0 when there is no such room left. */
 static int take_place(struct mr_work_batch *b, size_t size, struct mr_slot_place *out)
 {
-    size_t at = atomic_load_explicit(&b->used, memory_order_relaxed);
-    size_t cap = (size + MR_PLACE_ALIGN - 1) & ~(MR_PLACE_ALIGN - 1);
-    do
-        if (size > b->slab.cap || cap > b->slab.cap - at)
+    size_t at = atomic_load_explicit(&b->used, memory_order_relaxed), leaf = b->pool->leaf_bytes;
+    size_t cap = (size + MR_PLACE_ALIGN - 1) & ~(MR_PLACE_ALIGN - 1), from;
+    if (size > leaf || cap > leaf)
+        return 0;
+    do {
+        size_t left = leaf - at % leaf; /* that of the leaf begun, or a whole one */
+        from = left < cap ? at + left : at;
+        if (from / leaf >= atomic_load_explicit(&b->n_leaves, memory_order_acquire) &&
+            !add_leaf(b, from / leaf))
             return 0;
-    while (!atomic_compare_exchange_weak_explicit(&b->used, &at, at + cap, memory_order_relaxed,
-                                                  memory_order_relaxed));
-    *out = (struct mr_slot_place){at, cap};
+    } while (!atomic_compare_exchange_weak_explicit(&b->used, &at, from + cap, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *out = (struct mr_slot_place){from, cap};
     return 1;
 }
 
@@ -232,7 +291,7 @@ uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const
     struct mr_slot_place *place = &b->place[slot];
     if (size <= place->cap || (!keep && take_place(b, size, place))) {
         *cap = place->cap;
-        return b->slab.data + place->at;
+        return b->leaf[place->at / pool->leaf_bytes] + place->at % pool->leaf_bytes;
     }
     if (!b->big[slot])
         b->big[slot] = take_spare(pool, size);
@@ -270,6 +329,14 @@ static void give_big_back(struct mr_work_batch *b)
         if (!keep)
             free_big(pool, big);
     }
+}
+
+size_t mr_batch_pool_bytes(const struct mr_batch_pool *pool)
+{
+    size_t sum = pool->leaves.cap;
+    for (unsigned i = 0; i < pool->n; i++)
+        sum += pool->all[i].slab.cap;
+    return sum;
 }
 
 struct mr_batch *mr_batch_ref(struct mr_batch *pub)

@@ -36,13 +36,13 @@ struct mr_slot_cost {
     unsigned path;   /* enum mr_decoder_path: who decoded it */
 };
 
-/* Where in the slab a file lies. */
+/* Where in its batch's leaves a file lies, counted over all of them. */
 struct mr_slot_place {
     size_t at, cap;
 };
 #define MR_PLACE_ALIGN ((size_t)4096) /* what direct I/O asks for */
 
-/* Memory for a file that does not fit into the slab. */
+/* Memory for a file for which the leaves have no room. */
 struct mr_big_file {
     struct mr_buffer buf;
     struct mr_big_file *next;
@@ -55,15 +55,19 @@ struct mr_work_batch {
     uint64_t *index;           /* [batch] the samples that belong here, before substitution */
     struct mr_slot_cost *cost; /* [batch] */
 
-    struct mr_buffer slab;       /* the slots; without a map, files one after the other */
-    struct mr_slot_place *place; /* [batch] to whom; cap 0: nothing yet; NULL with a map */
-    struct mr_big_file **big;    /* [batch] for files beyond the slab; NULL with a map */
+    struct mr_buffer slab; /* with a map: the slots */
+
+    /* Without a map */
+    uint8_t **leaf;              /* [leaves_each] memory for its files, the first n_leaves */
+    struct mr_slot_place *place; /* [batch] which of it is whose; cap 0: none yet */
+    struct mr_big_file **big;    /* [batch] for files beyond it */
 
     /* What workers change, away from what they only look at */
     _Alignas(MR_CACHE_LINES) _Atomic uint64_t claim; /* slots there are << 32 | slots handed out, */
                                                      /* which may run past them */
     atomic_uint finished;                            /* slots done */
-    _Alignas(MR_CACHE_LINES) atomic_size_t used;     /* bytes of the slab handed out */
+    _Alignas(MR_CACHE_LINES) atomic_size_t used;     /* bytes of the leaves handed out */
+    atomic_uint n_leaves;                            /* grows with pool->mu held */
 
     /* Guarded by pool->mu */
     _Alignas(MR_CACHE_LINES) int ready;
@@ -78,17 +82,22 @@ struct mr_batch_pool {
     pthread_mutex_t mu;
     pthread_cond_t work; /* the window moved, or it is time to stop */
     unsigned batch;
-    size_t slot_bytes; /* of the slab; without a map, what a slot has of it on average */
+    size_t slot_bytes; /* of the slab; without a map, what a slot has of the leaves on average */
     int whole_files;   /* no map: slots hold files and may spill into `big` */
+    size_t leaf_bytes;
+    unsigned leaves_each; /* that a batch may have */
 
     /* Guarded by mu */
     unsigned refs; /* the pipeline and every batch that is out */
     unsigned n_out;
     struct mr_work_batch *free;
+    uint8_t **free_leaf; /* a stack */
+    unsigned n_free_leaves;
     struct mr_big_file *spare; /* for the next large files */
     size_t spare_bytes;
 
-    atomic_size_t memory, memory_peak; /* slabs, big buffers and the workers' file buffers */
+    atomic_size_t memory, memory_peak; /* slabs, leaves, big buffers, the workers' file buffers */
+    struct mr_buffer leaves;           /* all of them */
     struct mr_work_batch *all;         /* [n] */
     unsigned n;
 };
@@ -112,6 +121,8 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
 uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
                       size_t keep, size_t *cap);
 
+/* Bytes of the batches' own memory. */
+size_t mr_batch_pool_bytes(const struct mr_batch_pool *pool);
 /* Count memory that a buffer of a worker gained or lost. */
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after);
 

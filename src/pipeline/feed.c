@@ -674,8 +674,7 @@ void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)
     s.batch = latency(&p->batch_ns);
     s.memory_bytes = atomic_load(&p->pool->memory);
     s.memory_peak_bytes = atomic_load(&p->pool->memory_peak);
-    for (unsigned i = 0; i < p->pool->n; i++)
-        s.pool_bytes += p->pool->all[i].slab.cap;
+    s.pool_bytes = mr_batch_pool_bytes(p->pool);
     *out = s;
 }
 
