@@ -116,7 +116,10 @@ uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, 
     mr_digest_init(&digest);
     if (mr_pipeline_open(d, o, &p, &err))
         fail_msg("%s", err.text);
-    while ((*r = mr_pipeline_next(p, &b)) == 1) {
+    unsigned n_epochs = o->epochs ? o->epochs : 1;
+    while ((*r = mr_pipeline_next(p, &b)) == 1 || (!*r && --n_epochs)) {
+        if (!*r)
+            continue; /* an epoch ended */
         mr_digest_add_u64(&digest, photo_set_batch_hash(b));
         mr_batch_unref(b);
     }

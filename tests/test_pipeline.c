@@ -469,6 +469,79 @@ static void a_wait_can_be_interrupted(void **state)
     mr_dataset_unref(d);
 }
 
+static int take_its_time(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    (void)ctx;
+    (void)in;
+    (void)slot;
+    usleep(30000);
+    return 0;
+}
+
+/* Each wait is shorter than the time after which it is asked whether to stop. */
+static void short_waits_can_be_interrupted(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 40);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = photo_set_opts();
+    o.map = take_its_time;
+    o.map_bytes = 8;
+    o.batch = o.threads = 1;
+    o.prefetch = MR_NONE;
+    o.should_stop = always;
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    struct mr_batch *b;
+    int r;
+    while ((r = mr_pipeline_next(p, &b)) == 1)
+        mr_batch_unref(b);
+    assert_int_equal(r, -ECANCELED);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+/* What is known of a file from the last time is a hint: whatever became of it since is seen as by
+ * somebody who has never read it. */
+static void files_that_change_between_epochs_are_read_as_they_are(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 60);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = photo_set_opts();
+    o.max_error_share = 0.5;
+    int r;
+    uint64_t before = photo_set_hash(d, &o, &r);
+    assert_int_equal(photo_set_hash(d, &o, &r), before);
+    assert_int_equal(truncate(tempdir_path(t, "set/a/0000.jpg"), 9), 0);
+    assert_int_equal(truncate(tempdir_path(t, "set/b/0001.jpg"), 90000), 0);
+    assert_int_equal(truncate(tempdir_path(t, "set/c/0002.jpg"), PHOTO_TOO_LARGE + 1), 0);
+    assert_int_equal(truncate(tempdir_path(t, "set/a/0003.jpg"), 0), 0);
+    assert_int_equal(unlink(tempdir_path(t, "set/b/0004.jpg")), 0);
+    assert_int_equal(unlink(tempdir_path(t, "set/c/0005.jpg")), 0);
+    tempdir_mkdir(t, "set/c/0005.jpg");
+    assert_int_equal(unlink(tempdir_path(t, "set/a/0006.jpg")), 0);
+    assert_int_equal(mkfifo(tempdir_path(t, "set/a/0006.jpg"), 0666), 0);
+    struct stat st;
+    assert_int_equal(stat(tempdir_path(t, "set/b/0007.jpg"), &st), 0);
+    assert_int_equal(truncate(tempdir_path(t, "set/b/0007.jpg"), st.st_size + 1), 0);
+    assert_int_equal(stat(tempdir_path(t, "set/c/0008.jpg"), &st), 0);
+    assert_int_equal(truncate(tempdir_path(t, "set/c/0008.jpg"), st.st_size - 1), 0);
+    uint64_t after = photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    assert_int_not_equal(after, before);
+    /* A list with the same names, as the folder would be another set by now. */
+    char list[60 * 32], *at = list;
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned k = i; k < 60; k += 3)
+            at += sprintf(at, "set/%c/%04u.jpg,%u\n", "abc"[i], k, i);
+    struct mr_dataset *fresh =
+        photo_set_open(tempdir_write(t, "names.csv", list, (size_t)(at - list)));
+    assert_int_equal(photo_set_hash(fresh, &o, &r), after);
+    assert_int_equal(photo_set_hash(fresh, &o, &r), after);
+    mr_dataset_unref(fresh);
+    mr_dataset_unref(d);
+}
+
 static void closing_in_the_middle_drops_what_was_prefetched(void **state)
 {
     struct tempdir *t = *state;
@@ -673,6 +746,40 @@ static void memory_does_not_grow_with_what_was_read(void **state)
     mr_dataset_unref(d);
 }
 
+/* Files that no leaf holds: as many as the batches have slots, and no more. */
+static void memory_of_large_files_goes_round(void **state)
+{
+    enum { LARGE = 5 << 20, FILES = 24, BATCHES = 3 };
+    struct tempdir *t = *state;
+    uint8_t *bytes = calloc(1, LARGE);
+    char name[64];
+    assert_non_null(bytes);
+    for (unsigned i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "large/%02u", i);
+        tempdir_write(t, name, bytes, LARGE - i);
+    }
+    free(bytes);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "large"));
+    struct mr_pipeline_opts o = {
+        .engine = photo_set_engine, .threads = 2, .io_depth = 2, .batch = 2, .epochs = 3};
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    struct mr_pipeline_stats s;
+    struct mr_batch *b;
+    for (unsigned ends = 0; ends < o.epochs;) {
+        int r = mr_pipeline_next(p, &b);
+        assert_true(r >= 0);
+        if (r == 1)
+            mr_batch_unref(b);
+        ends += r == 0;
+    }
+    mr_pipeline_get_stats(p, &s);
+    assert_int_equal(s.samples, 3 * FILES);
+    size_t room = LARGE + ((size_t)1 << 20); /* a buffer may be larger than what it holds */
+    assert_in_range(s.memory_peak_bytes - s.pool_bytes, LARGE, BATCHES * o.batch * room);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
 /* ---- emulated devices ---- */
 
 static struct mr_device *device(uint64_t mb_per_s, uint64_t latency_ns, uint64_t seek_ns)
@@ -814,12 +921,15 @@ int main(void)
         WITH_TEMPDIR(no_worker_sleeps_while_there_is_work),
         WITH_TEMPDIR(a_consumer_may_hold_as_many_batches_as_it_said),
         WITH_TEMPDIR(a_wait_can_be_interrupted),
+        WITH_TEMPDIR(short_waits_can_be_interrupted),
+        WITH_TEMPDIR(files_that_change_between_epochs_are_read_as_they_are),
         WITH_TEMPDIR(closing_in_the_middle_drops_what_was_prefetched),
         WITH_TEMPDIR(shards_divide_an_epoch_and_batches_does_limit_it),
         WITH_TEMPDIR(wrong_options_are_refused_with_words),
         WITH_TEMPDIR(memory_is_pool_plus_files_under_way),
         WITH_TEMPDIR(files_of_a_batch_share_its_memory_and_overlap_nowhere),
         WITH_TEMPDIR(memory_does_not_grow_with_what_was_read),
+        WITH_TEMPDIR(memory_of_large_files_goes_round),
         WITH_TEMPDIR(an_emulated_device_changes_no_batch),
         WITH_TEMPDIR(maps_and_their_failures_are_the_same_behind_an_emulated_device),
         WITH_TEMPDIR(every_byte_is_charged_and_the_latency_is_in_the_statistics),

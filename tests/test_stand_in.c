@@ -5,6 +5,7 @@
 #include "photo_set.h"
 
 #include "clock.h"
+#include "digest.h"
 #include "sanitizers.h"
 #include "whole_file.h"
 
@@ -116,7 +117,18 @@ static void a_consumer_that_goes_away_is_not_waited_for(void **state)
     mr_dataset_unref(d);
 }
 
-static atomic_uint n_refused; /* files that the consumer could not open */
+static atomic_uint n_refused;     /* files that the consumer could not open, */
+static atomic_uint n_by_consumer; /* and those that it could */
+
+int __real_mr_whole_file_again(int dir, const char *path, void *buf, size_t size);
+int __wrap_mr_whole_file_again(int dir, const char *path, void *buf, size_t size);
+int __wrap_mr_whole_file_again(int dir, const char *path, void *buf, size_t size)
+{
+    int done = __real_mr_whole_file_again(dir, path, buf, size);
+    if (done && pthread_equal(pthread_self(), consumer))
+        atomic_fetch_add(&n_by_consumer, 1);
+    return done;
+}
 
 int __real_mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size_t *size);
 int __wrap_mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size_t *size);
@@ -163,11 +175,69 @@ static void a_consumer_without_descriptors_leaves_files_to_workers(void **state)
     mr_dataset_unref(d);
 }
 
+#define KEPT 40 /* batches that are looked at only when all have come */
+
+/* Hash of `n` times KEPT batches and of the bad files among them.  Who looks at each batch at once
+ * is no prompt consumer. */
+static uint64_t hash_of(struct mr_dataset *d, unsigned threads, unsigned n, int prompt)
+{
+    struct mr_pipeline_opts o = {.threads = threads,
+                                 .batch = 2,
+                                 .prefetch = 2,
+                                 .hold = KEPT,
+                                 .epochs = 1000000,
+                                 .max_error_share = 0.5,
+                                 .max_file_bytes = PHOTO_TOO_LARGE};
+    struct mr_batch *kept[KEPT];
+    struct mr_digest digest;
+    mr_digest_init(&digest);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    for (unsigned i = 0; i < n * KEPT; i++) {
+        struct mr_batch **b = &kept[i % KEPT];
+        while (mr_pipeline_next(p, b) != 1)
+            ;
+        if (!prompt)
+            usleep(300);
+        for (unsigned k = 0; i % KEPT == KEPT - 1 && k < KEPT; k++) {
+            mr_digest_add_u64(&digest, photo_set_batch_hash(kept[k]));
+            mr_batch_unref(kept[k]);
+        }
+    }
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    for (unsigned i = 0; i < MR_N_REASONS && s.errors[i].reason; i++) {
+        mr_digest_add(&digest, (const uint8_t *)s.errors[i].reason, strlen(s.errors[i].reason));
+        mr_digest_add_u64(&digest, s.errors[i].n);
+    }
+    mr_pipeline_close(p);
+    return mr_digest_value(&digest);
+}
+
+/* Bytes, substitutes and what is said of bad files. */
+static void batches_do_not_depend_on_who_fills_them(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 30);
+    struct mr_dataset *d = photo_set_open(photo_set_list(t, 30, 7));
+    consumer = pthread_self();
+    uint64_t want = hash_of(d, 2, 3, 0);
+    for (unsigned threads = 1; threads <= THREADS; threads++) {
+        uint64_t end = mr_clock_ns() + LONGEST_NS;
+        atomic_store(&n_by_consumer, 0);
+        while (atomic_load(&n_by_consumer) < 100) {
+            assert_true(mr_clock_ns() < end);
+            assert_int_equal(hash_of(d, threads, 3, 1), want);
+        }
+    }
+    mr_dataset_unref(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_consumer_stands_in),
         cmocka_unit_test(a_consumer_that_goes_away_is_not_waited_for),
+        WITH_TEMPDIR(batches_do_not_depend_on_who_fills_them),
         WITH_TEMPDIR(a_consumer_without_descriptors_leaves_files_to_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,23 @@ static void a_read_error_is_reported_and_the_file_closed(void **state)
     assert_int_equal(n_open_files(), n_open);
 }
 
+static void a_file_that_is_known_must_be_as_it_was(void **state)
+{
+    struct tempdir *t = *state;
+    char buf[16] = {0};
+    unsigned n_open = n_open_files();
+    const char *path = tempdir_text(t, "file", "0123456789");
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, path, buf, 10), 1);
+    assert_memory_equal(buf, "0123456789", 10);
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, path, buf, 9), 0);
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, path, buf, 11), 0);
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, tempdir_path(t, "none"), buf, 10), 0);
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, t->path, buf, 10), 0);
+    assert_int_equal(mkfifo(tempdir_path(t, "pipe"), 0600), 0);
+    assert_int_equal(mr_whole_file_again(AT_FDCWD, tempdir_path(t, "pipe"), buf, 10), 0);
+    assert_int_equal(n_open_files(), n_open);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +199,7 @@ int main(void)
         WITH_TEMPDIR(a_file_that_shrinks_is_not_taken_for_whole),
         WITH_TEMPDIR(a_file_that_grows_is_cut_at_the_size_it_had),
         WITH_TEMPDIR(a_read_error_is_reported_and_the_file_closed),
+        WITH_TEMPDIR(a_file_that_is_known_must_be_as_it_was),
     };
     return cmocka_run_group_tests_name("whole_file", tests, NULL, NULL);
 }

@@ -149,7 +149,8 @@ struct mr_pipeline_stats {
     double read_s, decode_s, resize_s; /* summed over the samples and so over threads */
     uint64_t memory_bytes;             /* buffers held now, */
     uint64_t memory_peak_bytes;        /* and at the most */
-    uint64_t pool_bytes;               /* of those, the batches */
+    uint64_t pool_bytes;               /* of those, the batches; whole files that are too large for
+                                        * them come on top, in as many buffers as there are slots */
 };
 
 /* Start the workers.  Borrows the callbacks' contexts until close, takes a reference to `data`. */

@@ -3,7 +3,10 @@
  *     dataset -> entries (shared by reference count)
  *             -> pick[]  (after a split: the entries' numbers; NULL = all of them)
  *
- * Nothing changes after opening, so reading needs no lock; the two reference counts are atomic. */
+ *             sizes[]    (what readers found out about the files; shared with the entries)
+ *
+ * Nothing else changes after opening, so reading needs no lock; the two reference counts, the table
+ * of sizes and each number in it are atomic. */
 #include "sample_set.h"
 
 #include "csv_list.h"
@@ -24,6 +27,7 @@
 struct shared_entries {
     atomic_uint refs;
     struct mr_entries e;
+    _Atomic(atomic_uint *) sizes; /* [e.n] bytes of each file; 0: not known; NULL: nobody asked */
 };
 
 struct mr_dataset {
@@ -39,6 +43,7 @@ static void entries_unref(struct shared_entries *s)
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     mr_entries_fini(&s->e);
+    free(atomic_load(&s->sizes));
     free(s);
 }
 
@@ -198,14 +203,47 @@ size_t mr_dataset_common(const struct mr_dataset *d)
     return d->entries ? mr_entries_common(&d->entries->e) : 0;
 }
 
+static atomic_uint *sizes_of(const struct mr_dataset *d)
+{
+    return d->entries ? atomic_load_explicit(&d->entries->sizes, memory_order_acquire) : NULL;
+}
+
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later)
 {
-    if (d->entries)
-        mr_entries_prefetch(&d->entries->e, entry_of(d, next), entry_of(d, later));
+    if (!d->entries)
+        return;
+    uint64_t far = entry_of(d, later);
+    const atomic_uint *sizes = sizes_of(d);
+    mr_entries_prefetch(&d->entries->e, entry_of(d, next), far);
+    if (sizes)
+        __builtin_prefetch((const void *)&sizes[far]);
+}
+
+void mr_dataset_keep_sizes(struct mr_dataset *d)
+{
+    if (!d->entries || sizes_of(d))
+        return;
+    atomic_uint *none = NULL, *sizes = calloc(d->entries->e.n, sizeof *sizes);
+    if (!atomic_compare_exchange_strong(&d->entries->sizes, &none, sizes))
+        free(sizes); /* somebody was quicker */
+}
+
+size_t mr_dataset_known_bytes(const struct mr_dataset *d, uint64_t index)
+{
+    const atomic_uint *sizes = sizes_of(d);
+    return sizes ? atomic_load_explicit(&sizes[entry_of(d, index)], memory_order_relaxed) : 0;
+}
+
+void mr_dataset_know_bytes(struct mr_dataset *d, uint64_t index, size_t bytes)
+{
+    atomic_uint *sizes = sizes_of(d);
+    if (sizes && bytes <= UINT_MAX)
+        atomic_store_explicit(&sizes[entry_of(d, index)], (unsigned)bytes, memory_order_relaxed);
 }
 
 size_t mr_dataset_memory(const struct mr_dataset *d)
 {
     size_t pick = d->pick32 ? 4 : d->pick64 ? 8 : 0;
-    return sizeof *d + d->n * pick + (d->entries ? mr_entries_memory(&d->entries->e) : 0);
+    size_t sizes = sizes_of(d) ? d->entries->e.n * sizeof(atomic_uint) : 0;
+    return sizeof *d + d->n * pick + (d->entries ? mr_entries_memory(&d->entries->e) + sizes : 0);
 }

@@ -286,6 +286,17 @@ int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *byt
     return r < 0 ? r : 0;
 }
 
+size_t mr_feed_known_bytes(const struct mr_pipeline *p, uint64_t index)
+{
+    size_t known = p->o.storage || p->o.direct ? 0 : mr_dataset_known_bytes(p->data, index);
+    return known <= p->o.max_file_bytes ? known : 0;
+}
+
+void mr_feed_know_bytes(struct mr_pipeline *p, uint64_t index, size_t bytes)
+{
+    mr_dataset_know_bytes(p->data, index, bytes);
+}
+
 void mr_feed_break(struct mr_pipeline *p, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
@@ -464,11 +475,14 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     int r = check(&p->o, err);
     if (!r)
         r = init_order(p, err);
+    if (!r && !p->o.map_without_bytes)
+        mr_dataset_keep_sizes(p->data);
     if (!r) {
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;
         p->n_cpus = online_cpus();
         p->fill_ns = MR_QUICK_NS;
+        p->ask_ns = mr_clock_ns() + POLL_NS;
         p->window = p->o.prefetch == MR_NONE ? 1 : p->o.prefetch + 1;
         p->in_work = calloc(p->window, sizeof *p->in_work);
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
@@ -523,12 +537,15 @@ static void wait_until_ready(struct mr_pipeline *p)
         pthread_cond_wait(&p->ready, &p->pool->mu);
         return;
     }
-    struct timespec until = mr_clock_at(mr_clock_ns() + POLL_NS);
-    if (pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) == 0)
+    /* From one call of ours to the next, too: no wait may be as long as that. */
+    struct timespec until = mr_clock_at(p->ask_ns);
+    if (mr_clock_ns() < p->ask_ns &&
+        pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) != ETIMEDOUT)
         return;
     /* No lock is held across a callback. */
     pthread_mutex_unlock(&p->pool->mu);
     int stop = p->o.should_stop(p->o.should_stop_ctx);
+    p->ask_ns = mr_clock_ns() + POLL_NS;
     pthread_mutex_lock(&p->pool->mu);
     if (stop)
         mr_fail(&p->error, -ECANCELED, "interrupted");

@@ -101,6 +101,7 @@ struct mr_pipeline {
     /* Consumer's thread only */
     int at_epoch_end;
     struct mr_watch consumer_watch;
+    uint64_t ask_ns;   /* when should_stop is to be asked again */
     uint64_t left_ns;  /* when it got its last batch, */
     unsigned n_prompt; /* and how often in a row it came back at once */
     struct mr_error error;
@@ -121,6 +122,11 @@ void mr_feed_break(struct mr_pipeline *p, int code);
  * when there are none. */
 int mr_feed_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);
 const char *mr_feed_map_error(const struct mr_worker *w);
+
+/* How long the sample's file was when it was last read, if that may be believed: an emulated device
+ * asks where it lies, and direct reads need whole blocks.  0: not known. */
+size_t mr_feed_known_bytes(const struct mr_pipeline *p, uint64_t index);
+void mr_feed_know_bytes(struct mr_pipeline *p, uint64_t index, size_t bytes);
 
 /* How much of a late wait for an emulated device the next read may be spared. */
 static inline uint64_t mr_feed_most_late(const struct mr_pipeline *p)

@@ -8,10 +8,10 @@
 #include "clock.h"
 
 #define PROMPT_CALLS 16       /* in a row, before a place is asked for */
-#define PROMPT_SHARE 8        /* of the time that a batch takes: away for less is no time at all, */
+#define PROMPT_SHARE 32       /* of the time that a batch takes: away for less is no time at all, */
 #define PROMPT_NS    5000     /* nor is that */
 #define FIRST_NS     1000000  /* then a worker looks whether the consumer still comes, */
-#define LAST_NS      64000000 /* and later each time that it does, up to that */
+#define LAST_NS      4000000  /* and later each time that it does, up to that */
 #define LONGEST_NS   20000000 /* of standing in: others may ask the consumer to stop */
 
 static void call_back(struct mr_pipeline *p)

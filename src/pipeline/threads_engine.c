@@ -119,6 +119,15 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
     return code;
 }
 
+/* What the present folder calls the file. */
+static const char *name_from(const struct reader *r, const struct folder *from)
+{
+    const char *name = r->path + from->common;
+    while (from->fd != AT_FDCWD && *name == '/')
+        name++; /* "folder//file": with a '/' it would begin at the root */
+    return name;
+}
+
 /* From the common folder; but if that is no longer what its name says, or the folder takes the last
  * descriptor, by the whole path. */
 static int open_file(struct mr_worker *w, size_t *len)
@@ -126,11 +135,8 @@ static int open_file(struct mr_worker *w, size_t *len)
     const struct mr_pipeline_opts *o = &w->p->o;
     struct reader *r = w->engine;
     struct folder *from = r->from;
-    const char *name = r->path + from->common;
     int by_folder = from->fd != AT_FDCWD;
-    while (by_folder && *name == '/')
-        name++; /* "folder//file": with a '/' it would begin at the root */
-    int fd = mr_whole_file_open(from->fd, name, o->direct, o->max_file_bytes, len);
+    int fd = mr_whole_file_open(from->fd, name_from(r, from), o->direct, o->max_file_bytes, len);
     if (!by_folder || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
         return fd;
     if (fd == -EMFILE)
@@ -141,16 +147,23 @@ static int open_file(struct mr_worker *w, size_t *len)
     return fd;
 }
 
-static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
-                     const char **stage)
+/* Read a file that was read before, if it still has the size that it had. */
+static int read_again(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len)
+{
+    struct reader *r = w->engine;
+    size_t known = mr_feed_known_bytes(w->p, t->index);
+    *data = known ? room(w, t, known + 1) : NULL;
+    if (!*data || !mr_whole_file_again(r->from->fd, name_from(r, r->from), *data, known))
+        return 0;
+    *len = known;
+    return 1;
+}
+
+/* Open, ask for the size, read.  *start_ns as in fill_charged. */
+static int read_anew(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
+                     uint64_t *start_ns, const char **stage)
 {
     struct mr_pipeline *p = w->p;
-    struct reader *r = w->engine;
-    *stage = "open";
-    int code = mr_dataset_path(p->data, t->index, r->path, sizeof r->path);
-    if (code < 0)
-        return code;
-    uint64_t start = mr_clock_ns();
     int fd = open_file(w, len);
     if (fd < 0)
         return fd;
@@ -160,14 +173,30 @@ static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
         return -ENOMEM;
     }
     *stage = "read";
+    int code = p->o.storage ? fill_charged(w, fd, *data, *len, start_ns)
+                            : mr_whole_file_fill(fd, p->o.direct, *data, *len);
+    if (!code)
+        mr_feed_know_bytes(p, t->index, *len);
+    return code;
+}
+
+static int read_file(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len,
+                     const char **stage)
+{
+    struct reader *r = w->engine;
     struct mr_slot_cost *cost = &t->batch->cost[t->slot];
-    cost->read_at = start;
-    code = p->o.storage ? fill_charged(w, fd, *data, *len, &start)
-                        : mr_whole_file_fill(fd, p->o.direct, *data, *len);
+    *stage = "open";
+    int code = mr_dataset_path(w->p->data, t->index, r->path, sizeof r->path);
+    if (code < 0)
+        return code;
+    uint64_t start = cost->read_at = mr_clock_ns();
+    code = read_again(w, t, data, len) ? 0 : read_anew(w, t, data, len, &start, stage);
+    if (code)
+        return code;
     cost->read_end = mr_clock_ns();
     cost->read_ns = cost->read_end - r->late_ns - start;
     cost->file_bytes = *len;
-    return code;
+    return 0;
 }
 
 /* Read and map one sample; 0 with the slot's contents in *data and *len. */

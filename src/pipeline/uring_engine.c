@@ -8,7 +8,8 @@
  * device stays busy while the worker computes.
  *
  * Without a map a file is read straight into its slot; with one, into the flight's own buffer.  The
- * room is the file's size where the reader can tell it ahead, else what most files fit in.
+ * room is the file's size where the reader can tell it ahead or an earlier epoch has seen it, else
+ * what most files fit in.
  *
  * With an emulated device a file that has arrived is held back until the device would have
  * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
@@ -123,6 +124,30 @@ static void land(struct mr_worker *w, struct flight *f, uint8_t *data, size_t le
     r->free = f;
 }
 
+/* Make the op that reads the task's file; one whose size is not known is opened ahead if it can be:
+ * 1 if it was, 0 or -errno. */
+static int find(struct mr_worker *w, struct flight *f)
+{
+    struct mr_pipeline *p = w->p;
+    struct rings *r = w->engine;
+    int code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path);
+    if (code < 0)
+        return code;
+    f->op = (struct mr_uring_op){.path = f->path,
+                                 .max = p->o.max_file_bytes,
+                                 .known = mr_feed_known_bytes(p, f->task.index)};
+    return f->op.known ? 0 : mr_uring_reader_find(r->reader, &f->op);
+}
+
+static size_t room_for(struct mr_worker *w, const struct flight *f, int found)
+{
+    if (found)
+        return mr_direct_round(f->op.size);
+    if (f->op.known)
+        return f->op.known + 1;
+    return w->p->pool->whole_files ? w->p->pool->slot_bytes : MR_FIRST_ROOM;
+}
+
 /* Begin to read the sample that the task names now, or give the slot up. */
 static void take_off(struct mr_worker *w, struct flight *f)
 {
@@ -132,17 +157,12 @@ static void take_off(struct mr_worker *w, struct flight *f)
     f->asked_ns = mr_clock_ns();
     f->start_ns = f->asked_ns - f->late_ns;
     f->late_ns = 0;
-    f->op = (struct mr_uring_op){.path = f->path, .max = p->o.max_file_bytes};
-    while ((code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path)) < 0 ||
-           (code = mr_uring_reader_find(r->reader, &f->op)) < 0)
+    while ((code = find(w, f)) < 0)
         if (mr_ledger_note(p, &f->task, "open", code, "")) {
             land(w, f, NULL, 0);
             return;
         }
-    size_t size = code                   ? mr_direct_round(f->op.size)
-                  : p->pool->whole_files ? p->pool->slot_bytes
-                                         : MR_FIRST_ROOM;
-    if (make_room(w, f, size)) {
+    if (make_room(w, f, room_for(w, f, code))) {
         mr_uring_op_drop(&f->op);
         mr_ledger_give_up(p, &f->task, "read", -ENOMEM);
         land(w, f, NULL, 0);
@@ -192,6 +212,8 @@ static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
     cost->read_end = now_ns + f->late_ns;
     cost->read_ns = now_ns - f->start_ns;
     cost->file_bytes = len;
+    if (len != f->op.known)
+        mr_feed_know_bytes(p, f->task.index, len);
     if (!p->pool->whole_files) {
         int code = mr_feed_map(w, &f->task, data, len);
         if (code) {

@@ -16,16 +16,19 @@
  * must match, as in whole_file.c.  A file larger than the buffer is reported to the caller, who
  * makes room and starts the op again: the part that is there is kept.
  *
- * A file whose name and inode are in memory is opened before (openat2 with RESOLVE_CACHED, which
- * gives up rather than wait; the ring's own open tries the same first).  Then fstat tells its size
- * for a fraction of what a second walk along its path costs, the caller gives it just the room it
- * needs, and the ring has one request to run in place of three that wait for each other.  The rule
- * is that of whole_file.c to the letter: the size before the read is what the read must deliver, so
- * a file that shrinks meanwhile is noticed wherever the read stood, and one that grows is cut at
- * the size it had.  A pipe is refused before anything waits for its bytes; the name of one that
- * somebody else has open is in memory.  (Where openat2 is forbidden, an empty pipe with a writer
- * holds its chain up.)  What cannot be opened ahead, for whatever reason, is left to the chain, and
- * so is saying what is wrong with it.
+ * A file that the caller has read before is not asked for its size when it delivers just the bytes
+ * that it had then, though there was room for more: see whole_file.c.
+ *
+ * A file of unknown size whose name and inode are in memory is opened before (openat2 with
+ * RESOLVE_CACHED, which gives up rather than wait; the ring's own open tries the same first).  Then
+ * fstat tells its size for a fraction of what a second walk along its path costs, the caller gives
+ * it just the room it needs, and the ring has one request to run in place of three that wait for
+ * each other.  The rule is that of whole_file.c to the letter: the size before the read is what the
+ * read must deliver, so a file that shrinks meanwhile is noticed wherever the read stood, and one
+ * that grows is cut at the size it had.  A pipe is refused before anything waits for its bytes; the
+ * name of one that somebody else has open is in memory.  (Where openat2 is forbidden, an empty pipe
+ * with a writer holds its chain up.)  What cannot be opened ahead, for whatever reason, is left to
+ * the chain, and so is saying what is wrong with it.
  *
  * Files are opened with O_NONBLOCK so that a pipe in the data set blocks nobody.  File systems
  * without non-blocking reads (FUSE, for one) then answer -EAGAIN; the first such answer for a
@@ -255,6 +258,11 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
         return fail(op, stage, -EAGAIN);
     if (op->open_res < 0)
         return 2;
+    if (op->read_res >= 0 && op->known && op->have + (size_t)op->read_res == op->known &&
+        op->cap > op->known) {
+        op->size = op->have = op->known;
+        return 0;
+    }
     struct statx st;
     if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE | STATX_INO, &st))
         return fail(op, "open", -errno);

@@ -3,6 +3,11 @@
  * The size that fstat reports is what the file must deliver.  Fewer bytes mean that it shrank while
  * it was read, and a sample made of half a file must not pass as whole: -ENODATA.  A file that
  * grows is cut at the size it had, as any reader that came a moment earlier would have seen it.
+ *
+ * Whoever has read a file before knows how long it was.  A read that asks for one byte more and
+ * gets just the bytes that were there then has seen the end of the file where it was, and fstat
+ * would say nothing new; one that gets anything else begins anew and asks.
+ *
  * Opening with O_NONBLOCK keeps a pipe in the data set from blocking a worker for ever; regular
  * files ignore it. */
 #include "whole_file.h"
@@ -43,13 +48,18 @@ static int stat_opened(int fd, struct stat *st)
     return fd;
 }
 
-int mr_open_for_reading(int dir, const char *path, struct stat *st)
+static int open_plain(int dir, const char *path)
 {
     int fd;
     do
         fd = mr_plain_openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
-    return stat_opened(fd, st);
+    return fd;
+}
+
+int mr_open_for_reading(int dir, const char *path, struct stat *st)
+{
+    return stat_opened(open_plain(dir, path), st);
 }
 
 int mr_open_cached(const char *path, int flags, struct stat *st)
@@ -107,6 +117,16 @@ int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
     }
     mr_plain_close(fd);
     return r;
+}
+
+int mr_whole_file_again(int dir, const char *path, void *buf, size_t size)
+{
+    int fd = open_plain(dir, path);
+    if (fd < 0)
+        return 0;
+    ssize_t n = mr_plain_read(fd, buf, size + 1);
+    mr_plain_close(fd);
+    return n == (ssize_t)size;
 }
 
 int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, size_t *size)

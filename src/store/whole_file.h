@@ -24,6 +24,9 @@ int mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size
 /* Read its `size` bytes and close it in any case.  -ENODATA: it shrank meanwhile.  A file that was
  * opened direct needs an aligned buffer of mr_direct_round(size) bytes. */
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size);
+/* Open, read and close a file that is believed to have `size` bytes, without asking: 1 when just so
+ * many came, and then its end.  0: anything else; ask.  The buffer has room for one byte more. */
+int mr_whole_file_again(int dir, const char *path, void *buf, size_t size);
 /* Both at once, into a buffer that grows to its size.  -ENOMEM is possible. */
 int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, size_t *size);
 
