@@ -175,6 +175,8 @@ int value_budget(const struct option_row *row, const char *text, void *field)
     if (*text < '0' || *text > '9')
         return -1;
     double v = strtod(text, &end);
+    if (end != text + strspn(text, "0123456789."))
+        return -1; /* as above */
     if (!strcmp(end, "%") && v <= 100)
         *out = (struct error_budget){v > 0 ? v / 100 : -1, 0};
     else if (!*end && v == 0)

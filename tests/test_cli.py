@@ -215,7 +215,7 @@ class Usage(CliCase):
             "batches": ["-1", "all"],
             "prefetch": ["x", "-1"],
             "on-error": ["maybe", "", "skip|fail"],
-            "max-errors": ["101%", "x", "-1", "5.5", "%", "10%%", ""],
+            "max-errors": ["101%", "x", "-1", "5.5", "%", "10%%", "0x5%", "1e1%", "0x0", ""],
             "max-file-bytes": ["0", "5X", "5KB", "K", "99999999999G", "1.5M"],
             "engine": ["foo", "", "Threads"],
             "mean": ["", "x", "1,2", "1,2,3,4", "1,,2", "1e3", "nan", "0.5,", "-"],
