@@ -18,6 +18,7 @@
 
 static char set_path[512], list_path[512];
 static int n_before_break;
+static int is_prompt; /* the consumer looks at nothing, and so stands in for a worker */
 
 static struct mr_pipeline_opts opts(enum mr_engine engine)
 {
@@ -56,9 +57,12 @@ static int whole_run(const char *path, const struct mr_pipeline_opts *o)
         mr_dataset_unref(d);
         return r;
     }
-    while ((r = mr_pipeline_next(p, &b)) == 1) {
+    unsigned n_epochs = o->epochs ? o->epochs : 1;
+    while ((r = mr_pipeline_next(p, &b)) == 1 || (!r && --n_epochs)) {
         uint64_t which;
-        for (unsigned i = 0; i < b->n && !o->map; i++)
+        if (!r)
+            continue;
+        for (unsigned i = 0; i < b->n && !o->map && !is_prompt; i++)
             if (!photo_set_is(b->samples[i].data, b->samples[i].len, &which))
                 fail_msg("batch %llu, slot %u: wrong bytes, %zu of them",
                          (unsigned long long)b->number, i, b->samples[i].len);
@@ -108,6 +112,25 @@ static void every_call_may_fail_once_threads(void **state)
     o.map_bytes = 8;
     o.shuffle = MR_SHUFFLE_WINDOW;
     loop(list_path, &o, FAULT_FAIL, 1);
+}
+
+/* Files whose sizes are known, and calls of the consumer in a worker's place: with a table of
+ * descriptors of its own, and with a user's map, which has the process's. */
+static void every_call_may_fail_once_in_later_epochs(void **state)
+{
+    make_set(*state);
+    for (int e = 0; e < 2; e++) {
+        struct mr_pipeline_opts o = opts(e ? MR_ENGINE_URING : MR_ENGINE_THREADS);
+        o.epochs = 2;
+        loop(list_path, &o, FAULT_FAIL, 1);
+        o.batch = 1;
+        is_prompt = 1;
+        loop(set_path, &o, FAULT_FAIL, 1);
+        is_prompt = 0;
+        o.map = check_sample;
+        o.map_bytes = 8;
+        loop(list_path, &o, FAULT_FAIL, 1);
+    }
 }
 
 /* A device so quick that a run with it takes no longer, but everything is charged and held. */
@@ -470,6 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(every_call_may_fail_once_threads),
         WITH_TEMPDIR(every_call_may_fail_once_uring),
+        WITH_TEMPDIR(every_call_may_fail_once_in_later_epochs),
         WITH_TEMPDIR(every_call_may_fail_once_with_an_emulated_device),
         WITH_TEMPDIR(a_profile_is_saved_or_stays_as_it_was),
         WITH_TEMPDIR(interruptions_and_short_reads_are_continued),

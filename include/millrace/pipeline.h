@@ -104,7 +104,8 @@ struct mr_pipeline_opts { /* zero means default */
 
     enum mr_on_error on_error_policy;
     double max_error_share;   /* bad samples allowed among those delivered (or the first 1,000, or
-                               * the shard, if that is more); 0 = 0.10, negative = none */
+                               * the shard, if that is more), counted from where this pipeline
+                               * starts; 0 = 0.10, negative = none */
     uint64_t max_error_count; /* not 0: this many are allowed, whatever the share */
     /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
