@@ -136,7 +136,7 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     mr_json_set(result, "data", mr_json_string(s->images.path));
     mr_json_set(result, "images", mr_json_int((int64_t)s->images.n_images));
     snprintf(name, sizeof name, "%s.json", experiment);
-    progress_clear();
+    progress_hide(); /* and no more: the time that is left is reckoned from the study's start */
     const char *missing = mr_json_text(mr_json_at(result, "missing"));
     if (missing)
         fprintf(stderr, "%-10s missing: %s\n", experiment, missing);

@@ -76,7 +76,7 @@ void progress_step(const char *key, const char *what, uint64_t done, uint64_t to
         bar.start_ns = now;
         bar.drawn_ns = 0;
     }
-    if (now - bar.drawn_ns < REDRAW_NS)
+    if (bar.drawn_ns && now - bar.drawn_ns < REDRAW_NS)
         return;
     snprintf(bar.what, sizeof bar.what, "%s", what);
     bar.drawn_ns = now;
@@ -88,11 +88,17 @@ void progress_show(const char *what, uint64_t done, uint64_t total)
     progress_step(what, what, done, total);
 }
 
-void progress_clear(void)
+void progress_hide(void)
 {
     if (bar.shown)
         fprintf(stderr, "\r\033[K");
     fflush(stderr);
     bar.shown = 0;
+    bar.drawn_ns = 0;
+}
+
+void progress_clear(void)
+{
+    progress_hide();
     bar.key[0] = 0;
 }

@@ -14,6 +14,9 @@ int terminal_interrupted(void *unused);
 void progress_show(const char *what, uint64_t done, uint64_t total);
 /* The same with words that change while the work, known by its key, is one. */
 void progress_step(const char *key, const char *what, uint64_t done, uint64_t total);
+/* Take the line away for something else to be printed; the work goes on, and its time. */
+void progress_hide(void);
+/* The work is at its end: what comes next begins anew, whatever its key. */
 void progress_clear(void);
 
 #endif

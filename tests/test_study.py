@@ -278,6 +278,27 @@ class Continuing(StudyCase):
             self.assertLess(time.monotonic(), end, "no scratch folder")
 
 
+class TimeLeft(StudyCase):
+    def test_it_is_reckoned_from_the_start_of_the_study(self):
+        """When the second experiment begins, so much time is left as the first one's makes of it:
+        decode is foreseen to take longer than read."""
+        child = system_kit.OnTerminal("study", "--data", self.data, "--out", self.out, "--only",
+                                      "read,decode", "--runs", 1)
+        began = time.monotonic()
+        try:
+            child.read_until(lambda seen: re.search(rb"decode: starting [^\r]*\r", seen), LONG_S)
+            most = 2 * (time.monotonic() - began) + 1
+            child.child.send_signal(signal.SIGINT)
+            self.assertEqual(child.finish(), 130)
+        finally:
+            child.close()
+        line = re.search(rb"decode: starting [^\r]*", child.seen).group().decode()
+        left = re.search(r"([0-9]+) s left", line)
+        self.assertTrue(left, line)
+        self.assertGreaterEqual(int(left.group(1)) + 1, self.result("read")["seconds"])
+        self.assertLess(int(left.group(1)), most)
+
+
 class Asking(StudyCase):
     def ask(self, answer, *args):
         """What appears until the answer is wanted; the answer, and how it ended."""
