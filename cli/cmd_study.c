@@ -1,6 +1,7 @@
 /* cmd_study.c - `millrace study`: every experiment, then the report.
  *
- *     DIR/NAME.json      an experiment that is through; found there, it is not run again
+ *     DIR/NAME.json      an experiment that is through; found there, it is not run again if all
+ *                        that it rests on (study_basis.h) is as it was, and that is said
  *     DIR/results.json   all of them, written anew after each
  *     DIR/report.html    the page, and a CSV file for each plot
  *     DIR/data           generated images, when no data set was named
@@ -16,6 +17,7 @@
 #include "output.h"
 #include "report.h"
 #include "study.h"
+#include "study_basis.h"
 #include "study_data.h"
 #include "study_files.h"
 #include "terminal.h"
@@ -39,6 +41,8 @@ struct session {
     struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
     const char *only[MAX_ONLY + 1];
     char *only_text;
+    struct mr_json *basis; /* of what is measured now */
+    char started[32];      /* the time */
     char scratch[PATH_MAX + 32];
     int traced; /* the trace has ended: */
     struct mr_trace_stats trace;
@@ -110,6 +114,7 @@ static struct mr_json *results(const struct session *s)
     mr_json_set(root, "command", mr_json_string("study"));
     mr_json_set(root, "version", mr_json_string(mr_version()));
     mr_json_set(root, "environment", mr_environment(s->images.path));
+    mr_json_set(root, "started_at", mr_json_string(s->started));
     mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
     mr_json_set(root, "data", data_json(s));
     mr_json_set(root, "trace", s->traced ? tracing_json(s->o->trace, &s->trace) : mr_json_null());
@@ -132,9 +137,7 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     struct session *s = ctx;
     int i = number_of(experiment);
     char name[64];
-    mr_json_set(result, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
-    mr_json_set(result, "data", mr_json_string(s->images.path));
-    mr_json_set(result, "images", mr_json_int((int64_t)s->images.n_images));
+    study_basis_stamp(s->basis, result);
     snprintf(name, sizeof name, "%s.json", experiment);
     progress_hide(); /* and no more: the time that is left is reckoned from the study's start */
     const char *missing = mr_json_text(mr_json_at(result, "missing"));
@@ -161,29 +164,6 @@ static void on_progress(void *ctx, const struct mr_study_progress *now)
 
 /* ---- before ---- */
 
-/* Finished experiments of an earlier study of the same kind and data. */
-static void load_earlier(struct session *s)
-{
-    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s.json", mr_study_name(i));
-        struct mr_json *j = study_read(s->dir, name);
-        const char *mode = mr_json_text(mr_json_at(j, "mode"));
-        const char *data = mr_json_text(mr_json_at(j, "data"));
-        double images = mr_json_number(mr_json_at(j, "images"));
-        int usable = j && mr_json_is_true(mr_json_at(j, "finished")) && mode &&
-                     !strcmp(mode, is_full(s) ? "full" : "quick") && data &&
-                     !strcmp(data, s->images.path) && images == (double)s->images.n_images;
-        int again = s->o->again;
-        for (unsigned k = 0; s->o->only && s->only[k]; k++)
-            again |= !strcmp(s->only[k], mr_study_name(i)); /* asked for by name */
-        if (usable && !again)
-            s->done[i] = j;
-        else
-            mr_json_free(j);
-    }
-}
-
 /* The folder that the data set is in: on the same storage, if it is no mount point, and not among
  * the samples.  0 when there is none that can be written. */
 static int beside_data(const struct session *s, char *parent)
@@ -198,12 +178,128 @@ static int beside_data(const struct session *s, char *parent)
     return !stat(parent, &up) && up.st_dev == data.st_dev && !access(parent, W_OK);
 }
 
-/* A folder for what experiments write, on the storage that is studied if that can be written. */
+/* The folder that experiments write in: on the storage that is studied if that can be written. */
+static void find_scratch(const struct session *s, char *parent)
+{
+    if (!beside_data(s, parent))
+        snprintf(parent, PATH_MAX, "%s", s->dir);
+}
+
+static unsigned n_runs(const struct session *s)
+{
+    unsigned runs = is_full(s) ? 6 : 3;
+    return s->o->study_runs ? s->o->study_runs : runs;
+}
+
+/* What is measured from now on rests on this.  Photos that are still to be made will be in `dir`.
+ */
+static void take_basis(struct session *s)
+{
+    char sample[PATH_MAX], scratch[PATH_MAX];
+    int there = s->images.data && mr_dataset_path(s->images.data, 0, sample, sizeof sample) > 0 &&
+                !access(sample, F_OK);
+    find_scratch(s, scratch);
+    struct study_basis b = {
+        .mode = is_full(s) ? "full" : "quick",
+        .data = s->images.path,
+        .n_images = s->images.n_images,
+        .seed = s->o->seed,
+        .runs = n_runs(s),
+        .data_at = there            ? sample
+                   : s->images.data ? s->images.path
+                                    : s->dir,
+        .scratch_at = scratch,
+        .out_at = s->dir,
+    };
+    mr_json_free(s->basis);
+    s->basis = study_basis_json(&b);
+}
+
+/* "read, decode": those of `mask`. */
+static void print_names(FILE *to, unsigned mask)
+{
+    const char *comma = "";
+    for (unsigned i = 0; mr_study_name(i); i++)
+        if (mask & 1u << i) {
+            fprintf(to, "%s%s", comma, mr_study_name(i));
+            comma = ", ";
+        }
+}
+
+static void tell_taken_over(const struct session *s)
+{
+    unsigned mask = 0;
+    const char *first = NULL, *last = NULL;
+    for (unsigned i = 0; i < MAX_ONLY; i++) {
+        const char *at = mr_json_text(mr_json_at(s->done[i], "measured_at"));
+        if (!at)
+            continue;
+        mask |= 1u << i;
+        first = !first || strcmp(at, first) < 0 ? at : first;
+        last = !last || strcmp(at, last) > 0 ? at : last;
+    }
+    if (!mask)
+        return;
+    fprintf(stderr, "Not measured again: ");
+    print_names(stderr, mask);
+    fprintf(stderr, ". These results in %s are of %s", s->dir, first);
+    if (strcmp(first, last))
+        fprintf(stderr, " to %s", last);
+    fprintf(stderr, "; --again measures them anew.\n");
+}
+
+/* Earlier results that rest on something else, those with the same reason in one line. */
+static void tell_left(const struct session *s, char why[MAX_ONLY][256])
+{
+    for (unsigned i = 0; i < MAX_ONLY; i++) {
+        unsigned mask = 0;
+        for (unsigned k = i; why[i][0] && k < MAX_ONLY; k++)
+            if (!strcmp(why[i], why[k])) {
+                mask |= 1u << k;
+                if (k > i)
+                    why[k][0] = 0;
+            }
+        if (!mask)
+            continue;
+        fprintf(stderr, "Earlier results in %s are not taken over (", s->dir);
+        print_names(stderr, mask);
+        fprintf(stderr, "): %s.\n", why[i]);
+    }
+}
+
+/* Was it asked for that this one is measured, whatever there is? */
+static int is_asked_for(const struct session *s, const char *experiment)
+{
+    int again = s->o->again;
+    for (unsigned k = 0; s->o->only && s->only[k]; k++)
+        again |= !strcmp(s->only[k], experiment);
+    return again;
+}
+
+/* Finished experiments of an earlier study of the same kind, on the same machine and data. */
+static void load_earlier(struct session *s)
+{
+    char why[MAX_ONLY][256] = {{0}};
+    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
+        char name[64];
+        if (is_asked_for(s, mr_study_name(i)))
+            continue;
+        snprintf(name, sizeof name, "%s.json", mr_study_name(i));
+        struct mr_json *j = study_read(s->dir, name);
+        if (mr_json_is_true(mr_json_at(j, "finished")) &&
+            !study_basis_differs(s->basis, j, why[i], sizeof why[i]))
+            s->done[i] = j;
+        else
+            mr_json_free(j);
+    }
+    tell_left(s, why);
+    tell_taken_over(s);
+}
+
 static int make_scratch(struct session *s)
 {
     char parent[PATH_MAX];
-    if (!beside_data(s, parent))
-        snprintf(parent, sizeof parent, "%s", s->dir);
+    find_scratch(s, parent);
     snprintf(s->scratch, sizeof s->scratch, "%s/.millrace-scratch-XXXXXX", parent);
     if (mkdtemp(s->scratch))
         return 0;
@@ -301,14 +397,13 @@ static void report_no_data(struct session *s, struct output *out)
 /* What the study is asked to do, with the data as far as they are there. */
 static struct mr_study_opts study_opts(struct session *s)
 {
-    unsigned runs = is_full(s) ? 6 : 3;
     return (struct mr_study_opts){
         .data = s->images.data,
         .n_images = s->images.n_images,
         .data_path = s->images.path,
         .scratch = s->scratch,
         .full = is_full(s),
-        .runs = s->o->study_runs ? s->o->study_runs : runs,
+        .runs = n_runs(s),
         .seed = s->o->seed,
         .only = s->o->only ? s->only : NULL,
         .earlier = on_earlier,
@@ -324,11 +419,13 @@ static int prepare(struct session *s, struct output *out)
 {
     int status = study_data_plan(&s->images, s->o, s->dir);
     if (!status) {
+        take_basis(s);
         load_earlier(s);
         struct mr_study_opts o = study_opts(s);
         if (!is_agreed(s, mr_study_estimate(&o) + s->images.seconds))
             return 1;
         status = study_data_make(&s->images, s->o->seed);
+        take_basis(s);
     }
     if (status == 1 && s->images.err.text[0])
         report_no_data(s, out);
@@ -362,6 +459,7 @@ int command_study(const struct options *o)
 {
     struct session s = {.o = o, .dir = o->out ? o->out : "millrace-study"};
     struct output out = {.fd = -1};
+    mr_environment_now(s.started, sizeof s.started);
     int status = parse_only(&s);
     if (!status)
         status = tracing_check(o);
@@ -379,6 +477,7 @@ int command_study(const struct options *o)
         rmdir(s.dir); /* if nothing is in it */
     for (unsigned i = 0; i < MAX_ONLY; i++)
         mr_json_free(s.done[i]);
+    mr_json_free(s.basis);
     study_data_fini(&s.images);
     free(s.only_text);
     return status;

@@ -162,6 +162,7 @@ class Continuing(StudyCase):
     def setUp(self):
         super().setUp()
         self.stamps = {}  # of results that were put there
+        self.basis = None  # what a result rests on that is measured here and now
 
     def test_finished_experiments_are_not_run_again(self):
         self.study("--only", "files")
@@ -182,6 +183,54 @@ class Continuing(StudyCase):
         names = [e["experiment"] for e in
                  json.loads((self.out / "results.json").read_text())["results"]]
         self.assertEqual(names, ["read"])
+
+    def test_results_of_another_machine_are_not_taken_over(self):
+        """Nor those of another disk, seed or number of runs, nor any that do not say."""
+        few = self.three("few")
+        for path, value, words in (
+                ("measured_on.host", "elsewhere", 'not "elsewhere"'),
+                ("measured_on.cpu", "abacus", 'not "abacus"'),
+                ("measured_on.data_storage.file_system", "punched cards", 'not "punched cards"'),
+                ("measured_on.data_storage.source", "server:/data", 'not "server:/data"'),
+                ("measured_on.scratch_storage.source", "/dev/floppy", 'not "/dev/floppy"'),
+                ("measured_on.seed", 77, "the seed is 1, not 77"),
+                ("measured_on.runs", 99, "runs: 1, not 99"),
+                ("mode", "full", 'the study is "quick", not "full"'),
+                ("measured_at", None, "not said when"), ("measured_on", None, "not said when")):
+            with self.subTest(path=path):
+                self.study("--only", "files", "--runs", 1, data=few)
+                self.change("files", path, value)
+                done = self.study("--only", "read", "--runs", 1, data=few)
+                self.assertEqual(self.in_results(), ["read"])
+                self.assertIn("are not taken over (files): ", done.err)
+                self.assertIn(words, done.err)
+
+    def test_what_it_was_asked_with_is_compared(self):
+        few = self.three("few")
+        for more in (("--seed", 2), ("--runs", 2)):
+            self.study("--only", "files", "--runs", 1, "--again", data=few)
+            self.study("--only", "read", "--runs", 1, *more, data=few)
+            self.assertEqual(self.in_results(), ["read"], more)
+
+    def test_those_taken_over_are_named_with_their_time(self):
+        few = self.three("few")
+        then = "2001-02-03T04:05:06Z"
+        done = self.study("--only", "files,decode", "--runs", 1, data=few)
+        self.assertNotIn("Not measured again", done.err)
+        self.assertNotIn("Measured before", self.page())
+        self.change("files", "measured_at", then)
+        done = self.study("--only", "read", "--runs", 1, data=few)
+        self.assertRegex(done.err, rf"Not measured again: decode, files\. .* of {then} to 2[0-9T:-]+Z; "
+                                   r"--again measures them anew\.")
+        everything = json.loads((self.out / "results.json").read_text())
+        times = {e["experiment"]: e["measured_at"] for e in everything["results"]}
+        self.assertEqual(times["files"], then)
+        self.assertGreaterEqual(times["read"], everything["started_at"])
+        self.assertIn(then, self.section("files"))
+        self.assertIn(f"measured earlier, from {then} on", self.page())
+        self.assertNotIn("Measured before", self.section("read"))
+        done = self.study("--only", "read", "--again", "--runs", 1, data=few)
+        self.assertNotIn("Not measured again", done.err)
 
     def test_garbage_in_the_folder_is_not_taken_over(self):
         self.out.mkdir()
@@ -255,9 +304,32 @@ class Continuing(StudyCase):
 
     def put_result(self, name):
         """A result as the study would have left it, had it come to its end."""
+        if not self.basis:
+            self.study("--only", "files", out=self.dir / "basis")
+            real = json.loads((self.dir / "basis/files.json").read_text())
+            self.basis = {key: real[key]
+                          for key in ("mode", "data", "images", "measured_at", "measured_on")}
         path = self.out / f"{name}.json"
-        path.write_text(json.dumps(study_fixture.experiment(name, images=96, data=str(self.data))))
+        path.write_text(json.dumps(study_fixture.experiment(name, **self.basis)))
         self.stamps[name] = path.stat().st_mtime_ns
+
+    def change(self, name, path, value):
+        """Another value in a result that is there; None: it goes."""
+        result = self.result(name)
+        *above, last = path.split(".")
+        where = result
+        for key in above:
+            where = where[key]
+        self.assertIn(last, where)
+        if value is None:
+            del where[last]
+        else:
+            where[last] = value
+        (self.out / f"{name}.json").write_text(json.dumps(result))
+
+    def in_results(self):
+        everything = json.loads((self.out / "results.json").read_text())
+        return [e["experiment"] for e in everything["results"]]
 
     def interrupt_in(self, experiment, *more):
         """Ctrl-C as soon as the progress names the experiment."""

@@ -133,7 +133,7 @@ static void unescape(char *s)
 static void set_mount(struct mr_json *o, const char *path)
 {
     char real[PATH_MAX], line[8192], best_type[64] = "", best_options[1024] = "";
-    char point[4096], type[64], options[1024];
+    char best_source[1024] = "", source[1024], point[4096], type[64], options[1024];
     size_t best = 0;
     FILE *f = fopen("/proc/self/mounts", "re");
     if (!f)
@@ -143,7 +143,7 @@ static void set_mount(struct mr_json *o, const char *path)
         return;
     }
     while (fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%*s %4095s %63s %1023s", point, type, options) != 3)
+        if (sscanf(line, "%1023s %4095s %63s %1023s", source, point, type, options) != 4)
             continue;
         unescape(point);
         size_t n = strlen(point);
@@ -152,15 +152,18 @@ static void set_mount(struct mr_json *o, const char *path)
         if (!below || n < best)
             continue;
         best = n;
+        memcpy(best_source, source, sizeof source);
         memcpy(best_type, type, sizeof type);
         memcpy(best_options, options, sizeof options);
     }
     fclose(f);
     mr_json_set(o, "file_system", mr_json_string(best_type));
     mr_json_set(o, "mount_options", mr_json_string(best_options));
+    unescape(best_source);
+    mr_json_set(o, "source", mr_json_string(best_source));
 }
 
-static struct mr_json *storage(const char *path)
+struct mr_json *mr_environment_storage(const char *path)
 {
     struct mr_json *o = mr_json_object();
     struct mr_filesystem fs;
@@ -175,17 +178,23 @@ static struct mr_json *storage(const char *path)
     return o;
 }
 
+const char *mr_environment_now(char *buf, size_t cap)
+{
+    time_t t = time(NULL);
+    struct tm tm;
+    if (!strftime(buf, cap, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm)))
+        buf[0] = 0;
+    return buf;
+}
+
 struct mr_json *mr_environment(const char *path)
 {
     struct mr_json *o = mr_json_object();
     char line[512], now[32];
     struct utsname uts;
     struct rlimit files;
-    time_t t = time(NULL);
-    struct tm tm;
 
-    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-    mr_json_set(o, "time", mr_json_string(now));
+    mr_json_set(o, "time", mr_json_string(mr_environment_now(now, sizeof now)));
     if (!uname(&uts)) {
         mr_json_set(o, "host", mr_json_string(uts.nodename));
         mr_json_set(o, "kernel", mr_json_string(uts.release));
@@ -199,6 +208,6 @@ struct mr_json *mr_environment(const char *path)
         mr_json_set(o, "open_files_limit", mr_json_int((int64_t)files.rlim_cur));
     mr_json_set(o, "root", mr_json_bool(geteuid() == 0));
     if (path)
-        mr_json_set(o, "storage", storage(path));
+        mr_json_set(o, "storage", mr_environment_storage(path));
     return o;
 }

@@ -125,6 +125,34 @@ static void tell_machine(const struct mr_json *root, struct mr_markup *out)
         mr_markup_add(out, "</p>");
 }
 
+/* When an experiment was measured, if an earlier call of the study did; else NULL. */
+static const char *earlier_time(const struct mr_json *root, const struct mr_json *e)
+{
+    const char *began = mr_json_text(mr_json_at(root, "started_at"));
+    const char *at = mr_json_text(mr_json_at(e, "measured_at"));
+    return began && at && strcmp(at, began) < 0 ? at : NULL;
+}
+
+/* The machine's line has the time of the page; here is that of figures which are older. */
+static void tell_earlier(const struct mr_json *root, struct mr_markup *out)
+{
+    const struct mr_json *list = mr_json_at(root, "results");
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < mr_json_len(list); i++) {
+        const char *at = earlier_time(root, mr_json_item(list, i));
+        n += at != NULL;
+        if (at && (!first || strcmp(at, first) < 0))
+            first = at;
+    }
+    if (!n)
+        return;
+    mr_markup_add(out, "<p class=\"meta\">%zu of %zu experiments were measured earlier, from ", n,
+                  mr_json_len(list));
+    mr_markup_text(out, first);
+    mr_markup_add(out, " on; their sections say when.</p>");
+}
+
 static void top(const struct mr_json *root, struct mr_markup *out)
 {
     struct mr_view v = {.e = mr_view_find(root, "verdict")};
@@ -150,6 +178,7 @@ static void top(const struct mr_json *root, struct mr_markup *out)
                       mr_number_text(wanted, text, sizeof text));
     mr_markup_add(out, "</p>");
     tell_machine(root, out);
+    tell_earlier(root, out);
     mr_markup_add(out, "</section><div class=\"tiles\">");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "seq"), "MB/s", "sequential read");
     tile(out, best_of(root, "baseline", "read_mb_per_s", "random-imagenet"), "MB/s",
@@ -202,14 +231,21 @@ static void how_measured(struct mr_view *v)
     mr_markup_add(out, "</details>");
 }
 
-static void section(const struct mr_experiment *x, const struct mr_json *e,
+static void section(const struct mr_experiment *x, const struct mr_json *root,
                     const struct mr_report_opts *o, struct mr_markup *out, int *code)
 {
+    const struct mr_json *e = mr_view_find(root, x->name);
     struct mr_view v = {.e = e, .out = out, .o = o};
     mr_markup_add(out, "<section id=\"%s\"><h2>%s</h2><p class=\"meta\">%s</p>", x->name, x->title,
                   x->question);
     const char *missing =
         e ? mr_json_text(mr_json_at(e, "missing")) : "This experiment was not run.";
+    const char *earlier = earlier_time(root, e);
+    if (earlier) {
+        mr_markup_add(out, "<p class=\"meta\">Measured before this study was continued: ");
+        mr_markup_text(out, earlier);
+        mr_markup_add(out, ".</p>");
+    }
     if (missing) {
         mr_markup_add(out, "<p><span class=\"chip missing\">missing</span> ");
         mr_markup_text(out, missing);
@@ -263,7 +299,7 @@ int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
     mr_page_begin(page, "millrace study", links, n);
     top(root, page);
     for (unsigned i = 0; i < mr_n_experiments; i++)
-        section(&mr_experiments[i], mr_view_find(root, mr_experiments[i].name), o, page, &code);
+        section(&mr_experiments[i], root, o, page, &code);
     machine(root, page);
     mr_page_end(page, mr_json_text(mr_json_at(root, "version")));
     if (code)
