@@ -62,25 +62,36 @@ static int is_full(const struct session *s)
     return s->o->full;
 }
 
+static int refuse_only(const char *format, const char *what)
+{
+    fprintf(stderr, "millrace study: --only: ");
+    fprintf(stderr, format, what);
+    fprintf(stderr, "; there are");
+    for (unsigned i = 0; mr_study_name(i); i++)
+        fprintf(stderr, "%s %s", i ? "," : "", mr_study_name(i));
+    fprintf(stderr, "\n");
+    return 2;
+}
+
 /* --only a,b */
 static int parse_only(struct session *s)
 {
     if (!s->o->only)
         return 0;
     s->only_text = strdup(s->o->only);
+    if (!s->only_text) {
+        fprintf(stderr, "millrace study: %s\n", mr_errno_text(ENOMEM));
+        return 1;
+    }
     unsigned n = 0;
-    for (char *name = s->only_text ? strtok(s->only_text, ",") : NULL; name;
-         name = strtok(NULL, ",")) {
-        if (!mr_study_knows(name) || n == MAX_ONLY) {
-            fprintf(stderr, "millrace study: --only: there is no experiment '%s'; there are", name);
-            for (unsigned i = 0; mr_study_name(i); i++)
-                fprintf(stderr, "%s %s", i ? "," : "", mr_study_name(i));
-            fprintf(stderr, "\n");
-            return 2;
-        }
+    for (char *name = strtok(s->only_text, ","); name; name = strtok(NULL, ",")) {
+        if (!mr_study_knows(name))
+            return refuse_only("there is no experiment '%s'", name);
+        if (n == MAX_ONLY)
+            return refuse_only("too many names, at '%s'", name);
         s->only[n++] = name;
     }
-    return n ? 0 : 2;
+    return n ? 0 : refuse_only("'%s' names no experiment", s->o->only);
 }
 
 /* ---- what the study asks and tells ---- */

@@ -24,6 +24,12 @@ class Trouble(StudyCase):
             self.assertIn(name, done.err)
         self.assertFalse(self.out.exists())
 
+    def test_no_experiment(self):
+        for nothing in (",", ",,"):
+            done = self.study("--only", nothing, status=2)
+            self.assertIn(f"'{nothing}' names no experiment; there are baseline, read,", done.err)
+        self.assertFalse(self.out.exists())
+
     def test_out_is_a_file(self):
         self.out.write_text("mine")
         done = self.study("--only", "files", status=1)
