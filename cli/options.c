@@ -78,7 +78,8 @@ const struct command_row command_table[N_COMMANDS] = {
          "devices: raw limits, reading, decoding, training with input, checkpoints, phases. Writes "
          "DIR/report.html, one page with a verdict, plots and what to change (threads, I/O depth, "
          "smaller stored images); what each change gains is predicted and then measured. Without "
-         "--data it makes 2,048 photos of its own. What is through is not run again after Ctrl-C.",
+         "--data it makes photos of its own: 2,048, with --full 16,384. What is through is not run "
+         "again after Ctrl-C.",
          0, 0},
     [CMD_TRAIN] =
         {"train", "", "train, and say where the time of each step went",
@@ -227,7 +228,9 @@ const struct option_row option_table[] = {
     {"again", NULL, NULL, STUDY, FIELD(again), value_flag, NULL,
      "run also what an earlier study in the same folder has finished"},
     {"runs", "N", NULL, STUDY, FIELD(study_runs), value_positive, NULL,
-     "runs of each point of the micro-benchmark (default: 3, or 6 with --full)"},
+     "runs of each point of baseline (emulated devices: 2 in a quick study), read, decode and "
+     "verdict, of which the first is left out (default: 3, or 6 with --full); the others count "
+     "steps"},
     {"device", "NAME", "cpu", TRAIN, FIELD(accelerator), value_string, NULL,
      "cpu: train for real; emulated:SECONDS or emulated:SECONDS+PER_IMAGE: wait that long a step, "
      "without using a core; emulated:resnet50-v100, -a100 or -h100, with xN for N of them"},

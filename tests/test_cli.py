@@ -100,6 +100,14 @@ class Help(CliCase):
                      "drop-caches runs hash json help").split():
             self.assertIn("--" + name, known)
 
+    def test_study_says_how_many_photos_and_runs(self):
+        said = " ".join(run("study", "--help").out.split())
+        page = " ".join(run("--man-page").out.replace("\\-", "-").split())
+        for words in ("it makes photos of its own: 2,048, with --full 16,384.",
+                      "runs of each point of baseline"):
+            self.assertIn(words, said)
+            self.assertIn(words, page)
+
     def test_version_and_no_arguments(self):
         self.assertRegex(run("--version").out, r"^millrace \d+\.\d+\.\d+\n$")
         done = run()

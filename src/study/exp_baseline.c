@@ -90,9 +90,7 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
                                lab->o->full ? FULL_BYTES
                                : s->device  ? EMULATED_BYTES
                                             : QUICK_BYTES),
-        .runs = lab->o->full ? 6
-                : s->device  ? 2
-                             : lab->o->runs,
+        .runs = s->device && !lab->o->full ? 2 : lab->o->runs,
         .n_patterns = s->device ? MR_PATTERN_RANDOM_IMAGENET + 1 : 0,
         .device = s->device,
         .device_name = s->name,
