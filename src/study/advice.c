@@ -294,6 +294,7 @@ int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
     int r = mr_advice_measure(o, f, &a, a.predicted_per_s, &a.measured, &own);
     if (r == -ENOTSUP && a.best.engine == MR_ENGINE_URING) {
         a.without_ring = own;
+        own = (struct mr_error){0}; /* which keeps the first text: what fails next has its own */
         if (choose(o, f, 0, &a))
             return mr_fail(err, -ENOMEM, "no memory");
         r = mr_advice_measure(o, f, &a, a.predicted_per_s, &a.measured, &own);
