@@ -11,13 +11,18 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -86,6 +91,16 @@ ssize_t __wrap_write(int fd, const void *buf, size_t n)
     if (room > 1)
         full_disk_at_byte = room - (int)n;
     return __real_write(fd, buf, n);
+}
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+    if (!fails())
+        return __real_fdatasync(fd);
+    errno = EIO;
+    return -1;
 }
 
 int __real_mkdir(const char *path, mode_t mode);
@@ -304,6 +319,51 @@ static void a_stopped_job_lists_exactly_what_exists(void **state)
     mr_dataset_unref(tree);
 }
 
+static void it_can_be_stopped_while_files_are_written_out(void **state)
+{
+    uint64_t all = 5;
+    struct mr_generate_opts o = {
+        .preset = MR_PRESET_CALTECH101, .count = all, .progress = stop_after, .arg = &all};
+    struct mr_generate_result made;
+    struct mr_dataset *list = NULL;
+    assert_int_equal(mr_generate(*state, &o, &made, NULL), -ECANCELED);
+    assert_int_equal(made.n_images, all);
+    assert_int_equal(mr_dataset_open(in(*state, "list.csv"), &list, NULL), 0);
+    assert_int_equal(mr_dataset_size(list), all);
+    mr_dataset_unref(list);
+}
+
+/* Where the parts of a file lie: 0 when all of them are settled. */
+static unsigned unsettled(const char *path)
+{
+    union {
+        struct fiemap head;
+        char room[sizeof(struct fiemap) + 64 * sizeof(struct fiemap_extent)];
+    } map = {.head = {.fm_length = FIEMAP_MAX_OFFSET, .fm_extent_count = 64}};
+    unsigned n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (ioctl(fd, FS_IOC_FIEMAP, &map))
+        skip();
+    close(fd);
+    assert_in_range(map.head.fm_mapped_extents, 1, 64);
+    for (unsigned i = 0; i < map.head.fm_mapped_extents; i++)
+        n += (map.head.fm_extents[i].fe_flags & (FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNKNOWN)) !=
+             0;
+    return n;
+}
+
+static void it_is_settled_where_the_files_lie(void **state)
+{
+    struct statfs fs;
+    assert_int_equal(statfs(*state, &fs), 0);
+    if (fs.f_type != EXT4_SUPER_MAGIC)
+        skip(); /* others have nothing to settle, or do not tell */
+    generate(*state, 40, 4, 7, 2);
+    for (uint64_t i = 0; i < 40; i++)
+        assert_int_equal(unsettled(in(*state, image_name(i, 4))), 0);
+}
+
 static int note_count_and_stop(void *arg, uint64_t n_done, uint64_t n_all)
 {
     (void)n_done;
@@ -405,6 +465,8 @@ int main(void)
         TEST(the_list_and_the_folders_name_the_same_images_and_labels),
         TEST(the_result_counts_images_and_bytes),
         TEST(a_stopped_job_lists_exactly_what_exists),
+        TEST(it_can_be_stopped_while_files_are_written_out),
+        TEST(it_is_settled_where_the_files_lie),
         TEST(no_count_means_as_many_as_the_real_set_has),
         TEST(impossible_requests_are_refused_in_words),
         TEST(a_full_disk_names_the_file_and_leaves_no_part_of_it),

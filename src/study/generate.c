@@ -6,6 +6,11 @@
  * Numbers are handed out in order and a worker finishes what it took, so when the job is stopped
  * the images that exist are 0 .. next-1 without a gap: nobody has to remember which.
  *
+ * Every file is on its way to the disk as soon as it is written, so what is left for the end, to
+ * wait until all have arrived, is short: one commit of the file system's journal and the last
+ * requests. Only our own files are waited for; what else is dirty in the file system, or broken, is
+ * not ours.
+ *
  * list.csv appears by rename, complete; the one of an earlier run goes first, because the files it
  * names are about to be replaced.
  *
@@ -56,6 +61,12 @@ static int short_name(const struct job *g, uint64_t index, char *buf, size_t cap
                     (unsigned long long)index);
 }
 
+static void image_path(const struct job *g, uint64_t index, char path[PATH_MAX])
+{
+    int at = snprintf(path, PATH_MAX, "%s/", g->dir); /* its length was checked */
+    short_name(g, index, path + at, PATH_MAX - (size_t)at);
+}
+
 /* Write the file whole, or leave none. */
 static int write_file(const char *path, const uint8_t *bytes, size_t n, struct mr_error *err)
 {
@@ -65,6 +76,8 @@ static int write_file(const char *path, const uint8_t *bytes, size_t n, struct m
         return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
     }
     int r = mr_write_all(fd, bytes, n);
+    if (!r) /* a head start; whether it arrives is asked later */
+        (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (close(fd) && !r)
         r = -errno;
     if (r) {
@@ -86,8 +99,7 @@ static int make_image(const struct job *g, struct mr_photo_maker *maker, uint64_
     int r = mr_photo_make(maker, &plan, key, class_of(g, index), &bytes, &n, err);
     if (r)
         return r;
-    int at = snprintf(path, sizeof path, "%s/", g->dir); /* its length was checked */
-    short_name(g, index, path + at, sizeof path - (size_t)at);
+    image_path(g, index, path);
     *n_bytes = n;
     return write_file(path, bytes, n, err);
 }
@@ -286,14 +298,29 @@ static int fill_in(struct job *g, const struct mr_generate_opts *opts, struct mr
     return 0;
 }
 
-/* Before files are written out nobody can read them cold, and where they lie, which an emulated
- * disk asks, is not decided. */
-static int write_out(const char *dir, struct mr_error *err)
+static int write_out_one(const struct job *g, uint64_t index, struct mr_error *err)
 {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = fd < 0 || syncfs(fd) ? mr_fail(err, -errno, "%s: %s", dir, mr_errno_text(errno)) : 0;
+    char path[PATH_MAX];
+    image_path(g, index, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), r = fd < 0 ? -errno : 0;
+    if (!r && fdatasync(fd) && errno != EINVAL) { /* that is: has no such call */
+        r = -errno;
+        unlink(path);
+    }
     if (fd >= 0)
         close(fd);
+    return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
+}
+
+/* Before files are written out nobody can read them cold, and where they lie, which an emulated
+ * disk asks, is not decided. */
+static int write_out(const struct job *g, struct mr_error *err)
+{
+    int r = 0;
+    for (uint64_t i = 0; !r && i < g->n_done; i++)
+        r = g->o.progress && g->o.progress(g->o.arg, g->n_done, g->o.count)
+                ? -ECANCELED
+                : write_out_one(g, i, err);
     return r;
 }
 
@@ -314,7 +341,7 @@ int mr_generate(const char *dir, const struct mr_generate_opts *opts,
     if (!r)
         r = run_workers(&g, err);
     if (!r)
-        r = write_out(dir, err);
+        r = write_out(&g, err);
     if (!r || r == -ECANCELED) {
         int listed = write_list(&g, err);
         if (listed)

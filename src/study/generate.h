@@ -18,7 +18,8 @@ struct mr_generate_opts { /* zero means default */
     uint32_t classes; /* at most `count`; 0 = 1000 or 102, or `count` if that is less */
     uint64_t seed;
     unsigned threads; /* 0 = one per online CPU */
-    /* Called in the calling thread, now and then and at the end; nonzero = stop. */
+    /* Called in the calling thread, now and then and at the end, and while the last files are on
+     * their way to the disk; nonzero = stop. */
     int (*progress)(void *arg, uint64_t n_done, uint64_t n_all);
     void *arg;
 };
@@ -31,10 +32,10 @@ struct mr_generate_result {
 /* Make the set in `dir`, which is created if need be (its parent must exist).  Files of the same
  * names are replaced, others are left alone and not listed.
  *
- * 0 when all images are there; -ECANCELED when `progress` asked to stop: the images made so far
- * are complete, and list.csv names just these.  After another error there is no list.csv, and the
- * file that could not be written is gone.  `result` may be NULL; it is filled in both the first
- * two cases. */
+ * 0 when all images are there, and on the disk; -ECANCELED when `progress` asked to stop: the
+ * images made so far are complete, and list.csv names just these.  After another error there is no
+ * list.csv, and the file that could not be written is gone.  `result` may be NULL; it is filled in
+ * both the first two cases. */
 int mr_generate(const char *dir, const struct mr_generate_opts *opts,
                 struct mr_generate_result *result, struct mr_error *err);
 
