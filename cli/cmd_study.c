@@ -9,13 +9,15 @@
  * A trace (--trace) holds the experiments that run now; one that records traces of its own is a gap
  * in it.
  *
- * What experiments make for themselves goes to a folder beside the data and is removed. */
+ * What experiments make for themselves goes to a folder beside the data and is removed; so is that
+ * of a study that was killed, by the next one in the same place. */
 #include "commands.h"
 
 #include "environment.h"
 #include "errtext.h"
 #include "output.h"
 #include "report.h"
+#include "scratch_dir.h"
 #include "study.h"
 #include "study_basis.h"
 #include "study_data.h"
@@ -43,7 +45,7 @@ struct session {
     char *only_text;
     struct mr_json *basis; /* of what is measured now */
     char started[32];      /* the time */
-    char scratch[PATH_MAX + 32];
+    struct mr_scratch *scratch;
     int traced; /* the trace has ended: */
     struct mr_trace_stats trace;
 };
@@ -310,13 +312,17 @@ static void load_earlier(struct session *s)
 static int make_scratch(struct session *s)
 {
     char parent[PATH_MAX];
+    struct mr_error err = {0};
     find_scratch(s, parent);
-    snprintf(s->scratch, sizeof s->scratch, "%s/.millrace-scratch-XXXXXX", parent);
-    if (mkdtemp(s->scratch))
-        return 0;
-    fprintf(stderr, "millrace study: %s: %s\n", s->scratch, mr_errno_text(errno));
-    s->scratch[0] = 0;
-    return 1;
+    if (mr_scratch_open(parent, &s->scratch, &err)) {
+        fprintf(stderr, "millrace study: %s\n", err.text);
+        return 1;
+    }
+    unsigned n = mr_scratch_n_stale(s->scratch);
+    if (n)
+        fprintf(stderr, "note: removed what %u killed run%s had left in %s\n", n, n > 1 ? "s" : "",
+                parent);
+    return 0;
 }
 
 static int make_out(struct session *s)
@@ -412,7 +418,7 @@ static struct mr_study_opts study_opts(struct session *s)
         .data = s->images.data,
         .n_images = s->images.n_images,
         .data_path = s->images.path,
-        .scratch = s->scratch,
+        .scratch = s->scratch ? mr_scratch_path(s->scratch) : NULL,
         .full = is_full(s),
         .runs = n_runs(s),
         .seed = s->o->seed,
@@ -482,8 +488,7 @@ int command_study(const struct options *o)
         status = prepare(&s, &out);
     if (!status)
         status = run(&s, &out);
-    if (s.scratch[0])
-        study_remove(s.scratch);
+    mr_scratch_close(s.scratch);
     if (status && s.made_dir)
         rmdir(s.dir); /* if nothing is in it */
     for (unsigned i = 0; i < MAX_ONLY; i++)

@@ -25,9 +25,9 @@ static struct {
 
 static void on_signal(int sig)
 {
-    (void)sig;
     uint64_t now = mr_clock_ns(); /* clock_gettime may be called here */
-    if (interrupted && now - first_signal_ns > SAME_NS)
+    /* A terminal that goes away may say so several times, and nobody is there to be impatient. */
+    if (interrupted && sig != SIGHUP && now - first_signal_ns > SAME_NS)
         _exit(130);
     if (!interrupted)
         first_signal_ns = now;
@@ -36,9 +36,11 @@ static void on_signal(int sig)
 
 void terminal_catch_signals(void)
 {
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, had;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    if (!sigaction(SIGHUP, NULL, &had) && had.sa_handler != SIG_IGN) /* nohup wants it ignored */
+        sigaction(SIGHUP, &act, NULL);
 }
 
 int terminal_interrupted(void *unused)

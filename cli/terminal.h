@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* From now on Ctrl-C and SIGTERM ask for an orderly end; a second one ends at once. */
+/* From now on Ctrl-C, SIGTERM and a terminal that goes away ask for an orderly end; a second one of
+ * the first two ends at once. */
 void terminal_catch_signals(void);
 /* Nonzero after such a request; fits as a should_stop callback. */
 int terminal_interrupted(void *unused);

@@ -3,9 +3,12 @@
 
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -89,14 +92,85 @@ static void what_a_killed_process_left_is_removed(void **state)
     assert_int_equal(tempdir_count(t->path), 0);
 }
 
+static void folders_in_it_go_and_what_links_name_stays(void **state)
+{
+    struct tempdir *t = *state;
+    tempdir_mkdir(t, "place");
+    tempdir_text(t, "mine/photo.jpg", "x");
+    char *place = strdup(tempdir_path(t, "place")), *mine = strdup(tempdir_path(t, "mine"));
+    leave_one(place);
+    struct mr_scratch *s = opened(place);
+    assert_int_equal(mr_scratch_n_stale(s), 1);
+    int fd = mr_scratch_fd(s);
+    assert_int_equal(mkdirat(fd, "a", 0700), 0);
+    assert_int_equal(mkdirat(fd, "a/b", 0700), 0);
+    assert_int_equal(symlinkat(mine, fd, "a/b/link"), 0);
+    assert_int_equal(symlinkat(mine, fd, "link"), 0);
+    touch_in(s, "a/b/file");
+    mr_scratch_close(s);
+    assert_int_equal(tempdir_count(place), 0);
+    assert_int_equal(tempdir_count(mine), 1);
+    free(place);
+    free(mine);
+}
+
+/* The name of the only folder there, with `from` (which has to be in it) replaced. */
+static void rename_only(const char *dir, const char *from, const char *to)
+{
+    char old[PATH_MAX], new[PATH_MAX];
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    assert_non_null(d);
+    while ((e = readdir(d)) && e->d_name[1] != 'm')
+        ;
+    assert_non_null(e);
+    const char *at = strstr(e->d_name, from);
+    assert_non_null(at);
+    snprintf(old, sizeof old, "%s/%s", dir, e->d_name);
+    snprintf(new, sizeof new, "%s/%.*s%s%s", dir, (int)(at - e->d_name), e->d_name, to,
+             at + strlen(from));
+    assert_int_equal(rename(old, new), 0);
+    closedir(d);
+}
+
+static void those_of_another_host_stay_whose_locks_nobody_sees(void **state)
+{
+    struct tempdir *t = *state;
+    char boot[9], name[HOST_NAME_MAX + 1], host[HOST_NAME_MAX + 3];
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    assert_int_equal(gethostname(name, sizeof name), 0);
+    if (!f || !fgets(boot, sizeof boot, f) || strlen(name) > 32)
+        skip();
+    fclose(f);
+    for (char *c = name; (c = strchr(c, '-'));)
+        *c = '_';
+    snprintf(host, sizeof host, "-%s-", name);
+    leave_one(t->path);
+    rename_only(t->path, host, "-elsewhere-"); /* the same kernel: a container of another name */
+    struct mr_scratch *s = opened(t->path);
+    assert_int_equal(mr_scratch_n_stale(s), 1);
+    mr_scratch_close(s);
+    leave_one(t->path);
+    rename_only(t->path, boot, "01234567"); /* this host, before it was booted again */
+    s = opened(t->path);
+    assert_int_equal(mr_scratch_n_stale(s), 1);
+    mr_scratch_close(s);
+    leave_one(t->path);
+    rename_only(t->path, host, "-elsewhere-");
+    rename_only(t->path, boot, "01234567");
+    s = opened(t->path);
+    assert_int_equal(mr_scratch_n_stale(s), 0);
+    assert_int_equal(tempdir_count(t->path), 2);
+    mr_scratch_close(s);
+}
+
 static void a_folder_in_use_and_things_of_others_stay(void **state)
 {
     struct tempdir *t = *state;
     struct mr_scratch *a = opened(t->path), *b = opened(t->path);
     assert_int_equal(mr_scratch_n_stale(b), 0);
     assert_int_equal(tempdir_count(t->path), 2);
-    /* Our name, but it holds a folder: we never make one. */
-    tempdir_mkdir(t, ".millrace-scratch-abcdef/folder");
+    tempdir_mkdir(t, ".millrace-scratch-abcdef/folder"); /* like ours, but we make no such names */
     tempdir_text(t, ".millrace-scratch-a-file", "x");
     struct mr_scratch *c = opened(t->path);
     assert_int_equal(mr_scratch_n_stale(c), 0);
@@ -157,6 +231,8 @@ int main(void)
         WITH_TEMPDIR(everything_goes_when_it_is_closed),
         WITH_TEMPDIR(a_file_without_a_name_is_not_there),
         WITH_TEMPDIR(what_a_killed_process_left_is_removed),
+        WITH_TEMPDIR(folders_in_it_go_and_what_links_name_stays),
+        WITH_TEMPDIR(those_of_another_host_stay_whose_locks_nobody_sees),
         WITH_TEMPDIR(a_folder_in_use_and_things_of_others_stay),
         WITH_TEMPDIR(a_wrong_folder_is_named_with_the_reason),
         WITH_TEMPDIR(free_space_is_told),

@@ -288,6 +288,48 @@ class Continuing(StudyCase):
             self.assertEqual(scratch_folders(self.dir, self.photos), [])
             self.assertFalse((self.out / f"{experiment}.json").exists())
 
+    def start(self, experiment, **more):
+        return subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out,
+                                 "--only", experiment], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+
+    def test_what_a_killed_study_left_is_removed_by_the_next(self):
+        child = self.start("baseline")
+        try:
+            self.wait_for_scratch(child, ".millrace-scratch-*/.millrace-scratch-*")
+            self.assertNotIn("note: removed", self.study("--only", "files").err)
+            self.assertTrue(scratch_folders(self.photos), "taken from a study that lives")
+            self.assertIsNone(child.poll())
+        finally:
+            child.kill()
+            child.wait()
+        self.assertTrue(scratch_folders(self.photos))
+        done = self.study("--only", "files")
+        self.assertIn(f"note: removed what 1 killed run had left in {self.photos}\n", done.err)
+        self.assertEqual(scratch_folders(self.dir, self.photos), [])
+
+    def test_a_terminal_that_goes_away_ends_it_as_ctrl_c_does(self):
+        child = self.start("baseline")
+        try:
+            self.wait_for_scratch(child)
+            child.send_signal(signal.SIGHUP)
+            self.assertEqual(child.wait(system_kit.TIMEOUT_S), 130)
+        finally:
+            child.kill()
+            child.wait()
+        self.assertEqual(scratch_folders(self.dir, self.photos), [])
+        self.assertTrue((self.out / "report.html").exists())
+
+    def test_but_not_under_nohup(self):
+        child = self.start("files", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        try:
+            while child.poll() is None:
+                child.send_signal(signal.SIGHUP)
+            self.assertEqual(child.wait(), 0)
+        finally:
+            child.kill()
+            child.wait()
+
     def test_interrupted_while_smaller_images_are_tried(self):
         child = subprocess.Popen([MILLRACE, "study", "--data", self.data, "--out", self.out,
                                   "--only", "verdict"], stdin=subprocess.DEVNULL,

@@ -6,7 +6,14 @@
  * maker therefore looks, once it has the lock, whether the folder still exists, and makes another
  * if not.
  *
- * Only plain files of our own user are removed: a folder that holds anything else stays. */
+ * On a network file system a lock may be seen on one machine only.  So the name says whose it is,
+ *
+ *     .millrace-scratch-HOST-BOOT-XXXXXX      BOOT: first 8 digits of the kernel's boot id
+ *
+ * and a folder of another host that was booted at another time stays, locked or not.
+ *
+ * Only folders of our own user are removed, and with them all that is below them in the same file
+ * system.  Links are not followed. */
 #include "scratch_dir.h"
 
 #include "errtext.h"
@@ -21,10 +28,19 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define PREFIX       ".millrace-scratch-"
 #define MAX_ATTEMPTS 16
+#define HOST_CHARS   32
+#define BOOT_CHARS   8
+#define DRAWN        "XXXXXX"
+#define NO_BOOT      "unknown_" /* as long as any other, and like none */
+
+struct owner {
+    char host[HOST_CHARS + 1], boot[BOOT_CHARS + 1];
+};
 
 struct mr_scratch {
     char path[PATH_MAX];
@@ -37,7 +53,40 @@ static int is_dots(const char *name)
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Remove the files in an open folder; the first error.  Takes a copy of the descriptor. */
+static void find_owner(struct owner *o)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+    struct utsname uts;
+    snprintf(o->host, sizeof o->host, "%.*s", HOST_CHARS, uname(&uts) ? "unknown" : uts.nodename);
+    for (char *c = o->host; *c; c++)
+        if (!strchr(plain, *c))
+            *c = '_';
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!f || !fgets(o->boot, sizeof o->boot, f) || strlen(o->boot) != BOOT_CHARS ||
+        strspn(o->boot, plain) != BOOT_CHARS)
+        memcpy(o->boot, NO_BOOT, sizeof o->boot);
+    if (f)
+        fclose(f);
+}
+
+/* May a lock on a folder of this name be trusted: is it of this host, or of this kernel? */
+static int is_ours(const struct owner *o, const char *name)
+{
+    const size_t prefix = sizeof PREFIX - 1, tail = 1 + BOOT_CHARS + 1 + sizeof DRAWN - 1;
+    size_t n = strlen(name);
+    if (strncmp(name, PREFIX, prefix) || n <= prefix + tail)
+        return 0;
+    const char *host = name + prefix, *boot = name + n - tail + 1;
+    size_t host_len = n - prefix - tail;
+    if (boot[-1] != '-' || boot[BOOT_CHARS] != '-')
+        return 0;
+    return (host_len == strlen(o->host) && !memcmp(host, o->host, host_len)) ||
+           (strcmp(o->boot, NO_BOOT) && !memcmp(boot, o->boot, BOOT_CHARS));
+}
+
+static int remove_folder(int parent, const char *name);
+
+/* Remove what is in an open folder; the first error.  Takes a copy of the descriptor. */
 static int clear(int fd)
 {
     int r = 0, copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -49,12 +98,30 @@ static int clear(int fd)
             close(copy);
         return r;
     }
-    while ((errno = 0, e = readdir(d)))
-        if (!is_dots(e->d_name) && unlinkat(fd, e->d_name, 0) && !r)
-            r = -errno;
+    while ((errno = 0, e = readdir(d))) {
+        if (is_dots(e->d_name) || !unlinkat(fd, e->d_name, 0))
+            continue;
+        int failed = errno == EISDIR ? remove_folder(fd, e->d_name) : -errno;
+        if (!r)
+            r = failed;
+    }
     if (!r && errno)
         r = -errno;
     closedir(d);
+    return r;
+}
+
+static int remove_folder(int parent, const char *name)
+{
+    struct stat above, st;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = fd < 0 || fstat(fd, &st) || fstat(parent, &above) ? -errno : 0;
+    if (!r)
+        r = st.st_dev != above.st_dev ? -EXDEV : clear(fd);
+    if (!r && unlinkat(parent, name, AT_REMOVEDIR))
+        r = -errno;
+    if (fd >= 0)
+        close(fd);
     return r;
 }
 
@@ -66,19 +133,19 @@ static int remove_stale(int parent, const char *name)
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) && !clear(fd))
-        removed = !unlinkat(parent, name, AT_REMOVEDIR);
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
+        removed = !remove_folder(parent, name);
     close(fd);
     return removed;
 }
 
-static unsigned remove_leftovers(const char *dir)
+static unsigned remove_leftovers(const char *dir, const struct owner *o)
 {
     unsigned n = 0;
     DIR *d = opendir(dir);
     struct dirent *e;
     while (d && (e = readdir(d)))
-        if (!strncmp(e->d_name, PREFIX, sizeof PREFIX - 1))
+        if (is_ours(o, e->d_name))
             n += (unsigned)remove_stale(dirfd(d), e->d_name);
     if (d)
         closedir(d);
@@ -86,10 +153,10 @@ static unsigned remove_leftovers(const char *dir)
 }
 
 /* Make a folder and lock it.  1: somebody took it for a leftover in between. */
-static int make(const char *dir, struct mr_scratch *s)
+static int make(const char *dir, const struct owner *o, struct mr_scratch *s)
 {
     struct stat st;
-    snprintf(s->path, sizeof s->path, "%s/" PREFIX "XXXXXX", dir);
+    snprintf(s->path, sizeof s->path, "%s/" PREFIX "%s-%s-" DRAWN, dir, o->host, o->boot);
     if (!mkdtemp(s->path))
         return -errno;
     s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -123,16 +190,18 @@ int mr_scratch_open(const char *dir, struct mr_scratch **out, struct mr_error *e
     if (!S_ISDIR(st.st_mode))
         return mr_fail(err, -ENOTDIR, "%s: not a folder; name one on the storage to be measured",
                        dir);
-    if (strlen(dir) + sizeof PREFIX + 32 > PATH_MAX)
+    if (strlen(dir) + sizeof PREFIX + sizeof(struct owner) + 32 > PATH_MAX)
         return refuse(dir, -ENAMETOOLONG, err);
     struct mr_scratch *s = malloc(sizeof *s);
     if (!s)
         return mr_fail(err, -ENOMEM, "no memory");
+    struct owner owner;
+    find_owner(&owner);
     s->fd = -1;
-    s->n_stale = remove_leftovers(dir);
+    s->n_stale = remove_leftovers(dir, &owner);
     int r = 1;
     for (unsigned i = 0; r == 1 && i < MAX_ATTEMPTS; i++)
-        r = make(dir, s);
+        r = make(dir, &owner, s);
     if (r) {
         free(s);
         return refuse(dir, r == 1 ? -EBUSY : r, err);

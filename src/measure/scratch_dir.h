@@ -1,8 +1,8 @@
 /* scratch_dir.h - a folder for files that exist only while something is measured.
  *
- * It is called .millrace-scratch-XXXXXX and goes with everything in it when it is closed.  What an
- * earlier process that was killed left behind is recognised by its lock, which nobody holds any
- * more, and removed. */
+ * It is called .millrace-scratch-HOST-BOOT-XXXXXX and goes with everything in it when it is closed.
+ * What an earlier process on this host that was killed left behind is recognised by its lock, which
+ * nobody holds any more, and removed. */
 #ifndef MR_SCRATCH_DIR_H
 #define MR_SCRATCH_DIR_H
 
@@ -19,7 +19,7 @@ unsigned mr_scratch_n_stale(const struct mr_scratch *s);
 /* A file without a name, which is gone as soon as its descriptor is closed, whatever happens.
  * Opened for reading and writing; the descriptor or -errno. */
 int mr_scratch_unnamed(struct mr_scratch *s, struct mr_error *err);
-/* Remove all files in it. */
+/* Remove all that is in it. */
 int mr_scratch_clear(struct mr_scratch *s);
 void mr_scratch_close(struct mr_scratch *s);
 
