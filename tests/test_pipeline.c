@@ -876,6 +876,30 @@ static void every_byte_is_charged_and_the_latency_is_in_the_statistics(void **st
         assert_true((double)s.delivered_bytes / seconds <= 50e6);
         assert_true(s.read.p50 >= 0.95 * 2000); /* the histogram's buckets have a width */
         assert_true(s.read_s >= 128 * 2e-3);
+        assert_true(s.overdue <= s.samples);
+        mr_pipeline_close(p);
+        mr_device_close(o.storage);
+    }
+    mr_dataset_unref(d);
+}
+
+/* No real storage, and no cache, is as fast as this one. */
+static void samples_that_the_real_storage_has_later_are_counted(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 64);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    for (unsigned emulated = 0; emulated < 2; emulated++) {
+        struct mr_pipeline_opts o = photo_set_opts();
+        struct mr_pipeline_stats s;
+        struct mr_batch *b;
+        o.storage = emulated ? device(1000000000, 0, 0) : NULL;
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
+        while (mr_pipeline_next(p, &b) == 1)
+            mr_batch_unref(b);
+        mr_pipeline_get_stats(p, &s);
+        assert_true(s.samples > 0);
+        assert_int_equal(s.overdue, emulated ? s.samples : 0);
         mr_pipeline_close(p);
         mr_device_close(o.storage);
     }
@@ -933,6 +957,7 @@ int main(void)
         WITH_TEMPDIR(an_emulated_device_changes_no_batch),
         WITH_TEMPDIR(maps_and_their_failures_are_the_same_behind_an_emulated_device),
         WITH_TEMPDIR(every_byte_is_charged_and_the_latency_is_in_the_statistics),
+        WITH_TEMPDIR(samples_that_the_real_storage_has_later_are_counted),
         WITH_TEMPDIR(closing_does_not_wait_for_a_slow_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

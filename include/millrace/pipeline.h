@@ -141,6 +141,8 @@ struct mr_latency { /* microseconds */
 struct mr_pipeline_stats {
     uint64_t samples, batches, delivered_bytes; /* handed to the consumer; bytes of their files */
     uint64_t replaced;                          /* samples whose slot went to another one */
+    uint64_t overdue; /* samples that were really there only after an emulated storage would have
+                       * delivered them: it was not what they waited for */
     struct {
         const char *reason; /* NULL ends the list */
         uint64_t n;

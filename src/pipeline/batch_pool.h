@@ -34,6 +34,7 @@ struct mr_slot_cost {
     uint64_t decode_ns, resize_ns;
     uint64_t map_ns; /* a callback; only while a trace is on */
     unsigned path;   /* enum mr_decoder_path: who decoded it */
+    int overdue;     /* really there only after the emulated device would have delivered it */
 };
 
 /* Where in its batch's leaves a file lies, counted over all of them. */

@@ -617,6 +617,7 @@ static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, ui
     for (unsigned i = 0; i < b->pub.n && !p->o.map_without_bytes; i++) {
         const struct mr_slot_cost *cost = &b->cost[i];
         s->delivered_bytes += cost->file_bytes;
+        s->overdue += p->o.storage && cost->overdue;
         s->read_s += (double)cost->read_ns / 1e9;
         s->decode_s += (double)cost->decode_ns / 1e9;
         s->resize_s += (double)cost->resize_ns / 1e9;

@@ -100,7 +100,8 @@ static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
 
 /* Read a file as above and return no sooner than the emulated device would.  *start_ns is when the
  * file was asked for, and becomes when that would have been had the last wait not been late. */
-static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, uint64_t *start_ns)
+static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, uint64_t *start_ns,
+                        int *overdue)
 {
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine;
@@ -113,6 +114,7 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
     r->late_ns = 0;
     if (!code) {
         uint64_t ready = mr_clock_ns();
+        *overdue = ready > due + before;
         mr_device_wait_unless(due, &p->stopping); /* if it stops, nobody will look at the sample */
         r->late_ns = mr_device_late_ns(due, ready, mr_clock_ns(), before, mr_feed_most_late(p));
     }
@@ -173,8 +175,9 @@ static int read_anew(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
         return -ENOMEM;
     }
     *stage = "read";
-    int code = p->o.storage ? fill_charged(w, fd, *data, *len, start_ns)
-                            : mr_whole_file_fill(fd, p->o.direct, *data, *len);
+    int code = p->o.storage
+                   ? fill_charged(w, fd, *data, *len, start_ns, &t->batch->cost[t->slot].overdue)
+                   : mr_whole_file_fill(fd, p->o.direct, *data, *len);
     if (!code)
         mr_feed_know_bytes(p, t->index, *len);
     return code;

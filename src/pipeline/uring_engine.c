@@ -234,6 +234,8 @@ static void hold(struct mr_worker *w, struct flight *f)
     struct mr_device_place place;
     mr_device_place_path(storage, f->path, f->op.inode, &place);
     f->due_ns = mr_device_reserve_file(storage, f->start_ns, &place, f->op.size);
+    f->task.batch->cost[f->task.slot].overdue =
+        f->op.done_ns > f->due_ns + (f->asked_ns - f->start_ns);
     unsigned at = r->n_held++;
     for (unsigned up; at && r->held[up = (at - 1) / 2]->due_ns > f->due_ns; at = up)
         r->held[at] = r->held[up];
