@@ -4,6 +4,7 @@ leaves nothing behind.
 Only experiments that take seconds run here; no figure is judged."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -205,6 +206,28 @@ class Trouble(StudyCase):
         system_kit.mount_small_disk(self, self.dir / "image", where, mib)
         self.out = where / "study"
         return where
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount", "findmnt")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_an_emulated_disk_is_not_as_slow_as_the_real_one(self):
+        """The real one reads 3 MB/s, which is less than the emulated one does."""
+        limit = pathlib.Path("/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device")
+        if not os.access(limit, os.W_OK) or ":blkio:/\n" not in pathlib.Path("/proc/self/cgroup").read_text():
+            self.skipTest("no limits of block devices here (control groups, version 1)")
+        where = self.small_disk(32)
+        shutil.copytree(self.data, where / "set")
+        os.sync()
+        device = os.stat(where).st_dev
+        device = f"{os.major(device)}:{os.minor(device)}"
+        limit.write_text(f"{device} 3000000")
+        self.addCleanup(limit.write_text, f"{device} 0")
+        done = run("evict", where / "set")
+        self.assertIn("after 0 B", done.out)
+        self.study("--only", "phases", data=where / "set", out=self.dir / "out", timeout=LONG_S)
+        result = json.loads((self.dir / "out/phases.json").read_text())
+        for point in result["points"]:
+            self.assertLess(point["late_share"], 0.5)
+        self.assertNotIn("too slow", " ".join(result["warnings"]))
 
     def free_mib(self, where):
         fs = os.statvfs(where)

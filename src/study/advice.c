@@ -9,6 +9,7 @@
 #include "device.h"
 #include "differential.h"
 #include "errtext.h"
+#include "read_ahead.h"
 #include "repeat.h"
 #include "trainer.h"
 
@@ -25,12 +26,18 @@
 
 /* ---- runs ---- */
 
-/* What so many steps can touch. */
-static int evict(const struct mr_advice_opts *o, const struct mr_train_opts *t)
+/* What so many steps can touch: evict it or, for an emulated storage, have it in memory. */
+static int make_ready(const struct mr_advice_opts *o, const struct mr_train_opts *t,
+                      struct mr_error *err)
 {
     struct mr_cache_sweep sweep = {0};
-    uint64_t ahead = t->pipe.prefetch == MR_NONE ? 1 : t->pipe.prefetch + 1;
-    return mr_cache_sweep_first(&sweep, o->data, &t->pipe, (t->steps + ahead) * t->pipe.batch, 1);
+    uint64_t n = t->steps + (t->pipe.prefetch == MR_NONE ? 1 : t->pipe.prefetch + 1);
+    struct mr_read_ahead_opts ahead = {.data = o->data, .pipe = &t->pipe, .n_batches = n};
+    struct mr_read_ahead got;
+    if (t->pipe.storage)
+        return mr_read_ahead(&ahead, &got, err);
+    int r = mr_cache_sweep_first(&sweep, o->data, &t->pipe, n * t->pipe.batch, 1);
+    return r ? mr_fail(err, r, "the data set cannot be evicted: %s", mr_errno_text(r)) : 0;
 }
 
 /* One run with somebody who trains; the first step, for which nothing could be fetched before, is
@@ -40,9 +47,9 @@ static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts
 {
     struct mr_train_result result;
     double seconds = 0;
-    int r = t->pipe.storage ? 0 : evict(o, t);
+    int r = make_ready(o, t, err);
     if (r)
-        return mr_fail(err, r, "the data set cannot be evicted: %s", mr_errno_text(r));
+        return r;
     r = mr_train_run(t, &result, err);
     for (uint64_t i = 1; !r && i < result.steps; i++)
         seconds += result.step[i].step_s;

@@ -77,6 +77,7 @@ int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
     b.pipe.decode = d->decode ? o->decode : NULL;
     b.pipe.storage = d->from == MR_FROM_STORAGE ? d->storage : NULL;
     b.cold = d->from == MR_FROM_STORAGE && !d->storage;
+    b.ahead = d->from == MR_FROM_STORAGE;
     b.least = d->from == MR_FROM_STORAGE && !b.cold ? o->least : 0;
     b.pipe.epochs = b.cold || o->box_s <= 0 ? 1 : (unsigned)(1000000 / n + 1);
     if (d->from == MR_FROM_CACHE && n > WARM_SAMPLES)

@@ -70,6 +70,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
     struct mr_train_opts t;
     struct mr_train_result result;
     struct mr_sampler *sampler;
+    struct mr_lab_input input;
     char fast[PATH_MAX] = "", slow[PATH_MAX] = "";
     struct mr_checkpoint_opts how = {
         .mode = MR_CHECKPOINT_BURST, .keep = 1, .drain_bytes_per_s = DRAIN_RATE};
@@ -96,7 +97,8 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         t.checkpoint = &how;
         t.checkpoint_every = EVERY;
     }
-    mr_lab_make_training_cold(lab, &t);
+    if (!r)
+        r = mr_lab_make_ready(lab, &t, &input);
     if (!r)
         r = mr_sampler_open(&so, &sampler, lab->err);
     if (!r) {
@@ -108,6 +110,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         kept = 1;
         mr_json_set(p, "variant", mr_json_string(name));
         mr_json_set(p, "device", mr_json_string(t.device.name));
+        mr_lab_input_json(p, &input);
         if (!r)
             mr_lab_point(lab, p);
         else

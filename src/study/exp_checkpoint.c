@@ -12,6 +12,7 @@
 #define STEP_S      1.5
 #define EVERY       20
 #define QUICK_STEPS 3 /* with one checkpoint after the second */
+#define IMAGES      2 /* come from the emulated SSD */
 
 struct way {
     const char *name;
@@ -69,6 +70,7 @@ static int measure(struct mr_lab *lab, const struct way *w)
 {
     struct mr_train_opts t;
     struct mr_train_result result;
+    struct mr_lab_input input;
     char fast[PATH_MAX] = "", slow[PATH_MAX] = "";
     struct mr_checkpoint_opts how = {.mode = w->mode,
                                      .keep = 1,
@@ -76,7 +78,7 @@ static int measure(struct mr_lab *lab, const struct way *w)
                                      .drain_storage = device(lab, w->drain)};
     mr_lab_say(lab, "%s%s%s%s%s", w->name, w->storage ? " to " : "", w->storage ? w->storage : "",
                w->drain ? ", then to " : "", w->drain ? w->drain : "");
-    mr_lab_training(lab, STEP_S, &lab->storage[2], &t);
+    mr_lab_training(lab, STEP_S, &lab->storage[IMAGES], &t);
     t.steps = lab->o->full ? 5 * EVERY : QUICK_STEPS;
     int r = 0;
     if (w->storage) {
@@ -88,10 +90,15 @@ static int measure(struct mr_lab *lab, const struct way *w)
         t.checkpoint = &how;
         t.checkpoint_every = lab->o->full ? EVERY : QUICK_STEPS - 1;
     }
+    if (!r)
+        r = mr_lab_make_ready(lab, &t, &input);
     if (!r) {
-        r = mr_train_run(&t, &result, lab->err);
-        if (!r)
-            mr_lab_point(lab, point(w, &result));
+        r = mr_lab_train(lab, &lab->storage[IMAGES], &t, &input, &result);
+        if (!r) {
+            struct mr_json *p = point(w, &result);
+            mr_json_set(p, "late_share", mr_json_real(input.late_share));
+            mr_lab_point(lab, p);
+        }
         mr_train_result_fini(&result);
     }
     if (fast[0])

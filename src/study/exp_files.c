@@ -9,6 +9,8 @@
 #include "studied_disk.h"
 #include "survey.h"
 
+#include <math.h>
+
 #define SURVEY_S   1.5  /* quick: looking at sizes, */
 #define SURVEY_ALL 4096 /* so few are all looked at */
 #define READ_S     1.5  /* and reading */
@@ -68,8 +70,11 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
                                  .seed = lab->o->seed,
                                  .should_stop = lab->o->should_stop,
                                  .should_stop_ctx = lab->o->ctx};
-    o.batches = lab->o->full ? mr_lab_make_cold(lab, &o, UINT64_MAX, 0)
-                             : mr_lab_make_cold(lab, &o, READ_FILES / o.batch, EVICT_S);
+    struct mr_lab_input input = {.late_share = NAN};
+    o.batches = lab->o->full
+                    ? mr_lab_make_cold(lab, &o, UINT64_MAX, 0, &input.cold)
+                    : mr_lab_make_cold(lab, &o, READ_FILES / o.batch, EVICT_S, &input.cold);
+    mr_lab_input_json(p, &input);
     int r = mr_pipeline_open(lab->o->data, &o, &pipe, lab->err);
     if (r)
         return r;

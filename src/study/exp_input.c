@@ -3,7 +3,7 @@
  *
  * In a quick study every run is boxed in time: on a slow storage fewer images are drawn, and each
  * point says how many.  The real storage is read cold; on an emulated one every byte is charged
- * whether it is cached or not, so nothing is evicted there. */
+ * whether it is cached or not, so files are read ahead for it: the real storage may be slower. */
 #include "lab.h"
 
 #include "errtext.h"
@@ -38,6 +38,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         .runs = lab->o->runs,
         .box_s = lab->o->full ? 0 : BOX_S,
         .cold = !s->device,
+        .ahead = 1,
     };
     int r = mr_microbench_run(&b, &result, &err);
     if (r == -ENOTSUP && engine == MR_ENGINE_URING) {
@@ -54,6 +55,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
         mr_json_set(p, "baseline_share", mr_json_real(mb / s->random_mb_per_s));
         mr_lab_check_cold(lab, result.cold);
+        mr_lab_check_late(lab, s, &result.stats, result.median.device_bytes);
         mr_lab_point(lab, p);
     } else {
         mr_fail(lab->err, r, "%s", err.text);

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define STEP_S    0.5
-#define OPTANE    3   /* among the lab's storages */
+#define HDD       1 /* among the lab's storages */
+#define OPTANE    3
 #define MAX_SPANS 400 /* of a phase, in the page */
 
 static const char *const shown[] = {"Read", "Load", "Wait", "Train", "Checkpoint"};
@@ -58,7 +59,8 @@ static void add_phase(const struct mr_trace_summary *s, const char *name, int tr
 }
 
 /* What the trace in `path` says, as a point. */
-static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle)
+static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle,
+                      const struct mr_lab_input *input)
 {
     struct mr_trace_log *log = NULL;
     struct mr_trace_summary *s = NULL;
@@ -68,7 +70,7 @@ static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle)
     const struct mr_trace_log *logs[] = {log};
     r = mr_trace_summarize(logs, 1, &s);
     if (!r) {
-        struct mr_json *p = mr_lab_storage_json(&lab->storage[1]);
+        struct mr_json *p = mr_lab_storage_json(&lab->storage[HDD]);
         struct mr_json *phases = mr_json_array(), *spans = mr_json_array();
         int train = find_phase(s, "Train"), read = find_phase(s, "Read");
         for (unsigned i = 0; i < sizeof shown / sizeof *shown; i++)
@@ -76,6 +78,7 @@ static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle)
         mr_json_set(p, "shuffle", mr_json_string(shuffle));
         mr_json_set(p, "phases", phases);
         mr_json_set(p, "spans", spans);
+        mr_json_set(p, "late_share", mr_json_real(input->late_share));
         mr_json_set(p, "read_share_of_train",
                     train >= 0 && read >= 0 ? mr_json_real((double)s->phase[read].union_ns /
                                                            (double)s->phase[train].union_ns)
@@ -92,6 +95,7 @@ static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffl
     char path[PATH_MAX + 32], saved[PATH_MAX + 32];
     struct mr_train_opts t;
     struct mr_train_result result;
+    struct mr_lab_input input;
     struct mr_error full = {0};
     struct mr_checkpoint_opts how = {.mode = MR_CHECKPOINT_SYNC,
                                      .keep = 1,
@@ -100,7 +104,7 @@ static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffl
     snprintf(path, sizeof path, "%s/%s.json", dir, name);
     snprintf(saved, sizeof saved, "%s/checkpoints-%s", dir, name);
     mr_lab_say(lab, "shuffle %s", name);
-    mr_lab_training(lab, STEP_S, &lab->storage[1], &t);
+    mr_lab_training(lab, STEP_S, &lab->storage[HDD], &t);
     t.pipe.shuffle = shuffle;
     t.pipe.threads = 4;
     t.steps = lab->o->full ? 60 : 8;
@@ -109,15 +113,17 @@ static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffl
         t.checkpoint = &how;
     else
         mr_lab_warn(lab, "Without a checkpoint: %s.", full.text);
-    int r = mr_trace_start(&(struct mr_trace_opts){.path = path}, lab->err);
+    int r = mr_lab_make_ready(lab, &t, &input);
+    if (!r)
+        r = mr_trace_start(&(struct mr_trace_opts){.path = path}, lab->err);
     if (r)
         return r;
-    r = mr_train_run(&t, &result, lab->err);
+    r = mr_lab_train(lab, &lab->storage[HDD], &t, &input, &result);
     int stopped = mr_trace_stop(NULL, lab->err);
     mr_train_result_fini(&result);
     mr_lab_remove_dir(saved);
     r = r ? r : stopped;
-    return r ? r : read_trace(lab, path, name);
+    return r ? r : read_trace(lab, path, name, &input);
 }
 
 int mr_exp_phases(struct mr_lab *lab)

@@ -2,7 +2,8 @@
  * (Figure 7).
  *
  * The accelerator is emulated and takes the study's 1.5 s a step; a quick study does fewer steps,
- * never shorter ones. */
+ * never shorter ones.  Files of the real storage are evicted before a run, those of an emulated one
+ * are read ahead. */
 #include "lab.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
                          unsigned prefetch, int synthetic)
 {
     struct mr_train_opts t;
-    struct mr_train_result r;
+    struct mr_train_result r = {0};
+    struct mr_lab_input input;
     mr_lab_training(lab, STEP_S, s, &t);
     t.pipe.threads = threads;
     t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
@@ -31,9 +33,9 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
     unsigned first = prefetch || synthetic;
     t.steps = n_steps(lab) + first;
     t.synthetic = synthetic;
-    if (!s->device)
-        mr_lab_make_training_cold(lab, &t);
-    int code = mr_train_run(&t, &r, lab->err);
+    int code = mr_lab_make_ready(lab, &t, &input);
+    if (!code)
+        code = mr_lab_train(lab, s, &t, &input, &r);
     if (!code && r.steps > first) {
         struct mr_json *p = mr_lab_storage_json(s);
         double seconds = 0, wait = 0;
@@ -51,6 +53,7 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
         mr_json_set(p, "first_fill_s", mr_json_real(r.first_fill_s));
         mr_json_set(p, "step_s", mr_json_real(seconds / n));
         mr_json_set(p, "wait_share", mr_json_real(wait / seconds));
+        mr_lab_input_json(p, &input);
         mr_lab_point(lab, p);
     }
     mr_train_result_fini(&r);

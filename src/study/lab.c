@@ -4,12 +4,15 @@
 #include "cache_sweep.h"
 #include "clock.h"
 #include "errtext.h"
+#include "io_account.h"
+#include "read_ahead.h"
 
 #include <millrace/trace.h>
 
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +21,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LATE        1.1 /* times the time that was foreseen */
-#define AHEAD       3   /* batches fetched and not drawn: prefetch, being filled, its reads */
-#define STATE_BYTES ((uint64_t)704 << 20)
+#define AHEAD         3   /* batches fetched and not drawn: prefetch, being filled, its reads */
+#define LATE          1.1 /* times the time that was foreseen */
+#define STATE_BYTES   ((uint64_t)704 << 20)
+#define OVERDUE_SHARE 0.05 /* of the samples: so many may come late, and */
+#define FETCHED_SHARE 0.02 /* so much of their bytes from the real storage */
 
 double mr_lab_now(void)
 {
@@ -199,17 +204,64 @@ void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
 }
 
 uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
-                          uint64_t n_batches, double box_s)
+                          uint64_t n_batches, double box_s, const char **cold)
 {
     struct mr_cache_sweep sweep = {0};
     int64_t n = mr_cache_sweep_batches(&sweep, lab->o->data, pipe, n_batches, box_s, 1);
-    mr_lab_check_cold(lab, n < 0 || sweep.n_unproven ? "unproven" : "data");
+    *cold = n < 0 || sweep.n_unproven ? "unproven" : "data";
+    mr_lab_check_cold(lab, *cold);
     return n < 0 ? 0 : (uint64_t)n;
 }
 
-void mr_lab_make_training_cold(struct mr_lab *lab, const struct mr_train_opts *t)
+int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct mr_lab_input *out)
 {
-    mr_lab_make_cold(lab, &t->pipe, t->steps + AHEAD, 0);
+    uint64_t n_batches = t->steps + AHEAD;
+    struct mr_read_ahead_opts ahead = {.data = t->data, .pipe = &t->pipe, .n_batches = n_batches};
+    struct mr_read_ahead got;
+    *out = (struct mr_lab_input){.late_share = NAN};
+    if (t->synthetic)
+        return 0;
+    if (t->pipe.storage)
+        return mr_read_ahead(&ahead, &got, lab->err);
+    mr_lab_make_cold(lab, &t->pipe, n_batches, 0, &out->cold);
+    return 0;
+}
+
+int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_train_opts *t,
+                 struct mr_lab_input *input, struct mr_train_result *out)
+{
+    uint64_t before = 0, after = 0;
+    int known = !mr_io_read_bytes(&before);
+    int r = mr_train_run(t, out, lab->err);
+    known = known && !mr_io_read_bytes(&after);
+    if (!r && t->pipe.storage && out->stats.samples) {
+        input->late_share = (double)out->stats.overdue / (double)out->stats.samples;
+        mr_lab_check_late(lab, s, &out->stats, known ? (int64_t)(after - before) : -1);
+    }
+    return r;
+}
+
+void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input)
+{
+    mr_json_set(point, "cold", mr_json_string(input->cold));
+    mr_json_set(point, "late_share", mr_json_real(input->late_share));
+}
+
+/* A worker that waited for a core has its file late as well, but that is no fault of the storage:
+ * it is only where bytes came from there. */
+void mr_lab_check_late(struct mr_lab *lab, const struct mr_lab_storage *s,
+                       const struct mr_pipeline_stats *stats, int64_t device_bytes)
+{
+    double share = stats->samples ? (double)stats->overdue / (double)stats->samples : 0;
+    int fetched = (double)device_bytes > FETCHED_SHARE * (double)stats->delivered_bytes;
+    if (!s->device || share <= (device_bytes < 0 ? 0.5 : OVERDUE_SHARE) ||
+        (device_bytes >= 0 && !fetched))
+        return;
+    mr_lab_warn(lab,
+                "Emulated %s: files came from the real storage, as memory did not hold them, and "
+                "that is itself too slow for it. Its figures are too low where `late_share` in the "
+                "JSON is above %g.",
+                s->name, OVERDUE_SHARE);
 }
 
 int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)

@@ -82,12 +82,27 @@ unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s
 void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
                      struct mr_train_opts *out);
 /* Drop what a pipeline with these options draws in its first `n_batches` from the page cache, or as
- * much of it as `box_s` seconds are enough for (0: all); the number of batches.  A warning says
- * when that is unproven. */
+ * much of it as `box_s` seconds are enough for (0: all); the number of batches, and "data" or
+ * "unproven" in *cold, of which a warning says the second. */
 uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
-                          uint64_t n_batches, double box_s);
-/* The same for a training run, and for what it fetches ahead. */
-void mr_lab_make_training_cold(struct mr_lab *lab, const struct mr_train_opts *t);
+                          uint64_t n_batches, double box_s, const char **cold);
+
+struct mr_lab_input {  /* where the samples of a run came from */
+    const char *cold;  /* the real storage: "data", "unproven"; NULL: there was nothing to evict */
+    double late_share; /* emulated: of the samples that the real one had later; else NaN */
+};
+/* Before a training run: evict what it draws, and fetches ahead, or, where its storage is emulated,
+ * read that into the page cache, as far as memory holds it.  Writes *out in any case. */
+int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct mr_lab_input *out);
+/* mr_train_run with input from `s`; notes and warns when it came late. */
+int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_train_opts *t,
+                 struct mr_lab_input *input, struct mr_train_result *out);
+/* `cold` and `late_share` of a point. */
+void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input);
+/* Warn when samples from an emulated storage really came from one that is slower; `device_bytes` is
+ * what was fetched from that, -1: not known. */
+void mr_lab_check_late(struct mr_lab *lab, const struct mr_lab_storage *s,
+                       const struct mr_pipeline_stats *stats, int64_t device_bytes);
 /* Warn when `cold`, as a run reports it, is "unproven". */
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
 /* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up

@@ -18,6 +18,7 @@
 #include "errtext.h"
 #include "filesystem.h"
 #include "io_account.h"
+#include "read_ahead.h"
 #include "repeat.h"
 #include "trainer.h"
 
@@ -27,6 +28,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@
 
 #define BOXED_SAMPLES 16384 /* as many as the study's data set has */
 #define EVICT_S       0.3
+#define AHEAD_S       4 /* for reading ahead, where runs are boxed */
 
 struct bench {
     const struct mr_bench_opts *o;
@@ -44,6 +47,7 @@ struct bench {
     int all_cold;            /* every eviction so far was proven */
     uint64_t n_cold;         /* batches that this run may draw; 0: all */
     uint64_t n_last;         /* batches that the run before drew; 0: there was none */
+    uint64_t n_ahead;        /* batches that a run may draw as they were read ahead; 0: all */
     unsigned n_done;
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
@@ -124,6 +128,23 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
         return r;
     r = draw_all(b, p, what, 0, 0, digest, &seconds);
     mr_pipeline_close(p);
+    return r;
+}
+
+/* Have in memory what the runs draw from an emulated storage. */
+static int read_ahead(struct bench *b)
+{
+    const struct mr_bench_opts *o = b->o;
+    struct mr_read_ahead_opts how = {.data = o->data,
+                                     .pipe = &o->pipe,
+                                     .n_batches = o->pipe.batches,
+                                     .run_s = o->box_s * (o->least ? MR_LONGER : 1),
+                                     .box_s = o->box_s > 0 ? AHEAD_S : 0};
+    struct mr_read_ahead got;
+    tell(b, "warming", 0, 0);
+    int r = mr_read_ahead(&how, &got, b->err);
+    if (!r && !got.all && o->box_s > 0)
+        b->n_ahead = got.batches;
     return r;
 }
 
@@ -227,6 +248,8 @@ static int one_run(void *ctx, unsigned i)
     opts.start_on_next = 1;
     if (b->o->cold && b->n_cold)
         opts.batches = b->n_cold;
+    if (b->n_ahead)
+        opts.batches = b->n_ahead;
     if (i)
         opts.on_error = NULL; /* once is enough for the ledger */
     tell(b, "running", i, 0);
@@ -328,6 +351,8 @@ static int conclude(struct bench *b, int r)
     out->stats = b->stats[first + m];
     out->per_s = sum.median;
     out->spread = sum.spread;
+    if (b->o->pipe.storage && out->stats.samples)
+        out->late_share = (double)out->stats.overdue / (double)out->stats.samples;
     warn_if_small(b);
     free(rates);
     return r;
@@ -337,7 +362,7 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
                       struct mr_error *err)
 {
     struct bench b = {.o = o, .out = out, .err = err, .all_cold = 1};
-    *out = (struct mr_bench_result){.pipe = o->pipe};
+    *out = (struct mr_bench_result){.pipe = o->pipe, .late_share = NAN};
     b.run = out->run = calloc(o->runs, sizeof *b.run);
     b.stats = calloc(o->runs, sizeof *b.stats);
     int r = b.run && b.stats ? 0 : mr_fail(err, -ENOMEM, "no memory for %u runs", o->runs);
@@ -346,6 +371,8 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
         mr_peak_rss_reset();
         if (o->warm)
             r = extra_pass(&b, "warming", NULL);
+        if (!r && o->ahead && o->pipe.storage && !o->pipe.direct)
+            r = read_ahead(&b);
     }
     if (!r)
         r = mr_repeat(o->runs, one_run, &b);
@@ -464,6 +491,7 @@ static void set_measured(struct mr_json *o, const struct mr_bench_result *r)
     mr_json_set(o, "cache_bytes", known(m->cache_bytes));
     mr_json_set(o, "delivered_bytes", mr_json_int((int64_t)m->delivered_bytes));
     mr_json_set(o, "buffer_bytes", mr_json_int((int64_t)r->stats.memory_peak_bytes));
+    mr_json_set(o, "late_share", mr_json_real(r->late_share));
 }
 
 /* No run was through: zeros would look like results. */
@@ -473,7 +501,7 @@ static void set_unmeasured(struct mr_json *o)
         "skipped",     "errors",          "images_per_s",       "spread",
         "mb_per_s",    "cpu_s_per_image", "decode_s_per_image", "resize_s_per_image",
         "decoded_by",  "read_latency_us", "batch_latency_us",   "device_bytes",
-        "cache_bytes", "delivered_bytes", "buffer_bytes",
+        "cache_bytes", "delivered_bytes", "buffer_bytes",       "late_share",
     };
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         mr_json_set(o, names[i], mr_json_null());

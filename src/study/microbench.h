@@ -31,6 +31,9 @@ struct mr_bench_opts {
     uint64_t touched; /* a run reads no samples but the first so many of its order, so only these
                        * are evicted and looked at, and a box changes nothing of that; 0 = all */
     int cold, warm, drop_caches, hash;
+    /* With an emulated storage: files are read into the page cache before the runs, for a moment.
+     * If that is not enough for all that a run with a box draws, it ends behind those read. */
+    int ahead;
     void (*progress)(void *ctx, const struct mr_bench_progress *now);
     void *progress_ctx;
 };
@@ -44,12 +47,13 @@ struct mr_bench_run {
 
 struct mr_bench_result {
     struct mr_pipeline_opts pipe;
-    unsigned n_runs;                /* measured, warm-up left out */
-    struct mr_bench_run *run;       /* [n_runs] */
-    struct mr_bench_run median;     /* the run with the median rate */
-    double per_s;                   /* median rate */
-    double spread;                  /* (fastest - slowest) / median */
-    const char *cold;               /* "data", "data+metadata", "unproven"; NULL: not asked for */
+    unsigned n_runs;            /* measured, warm-up left out */
+    struct mr_bench_run *run;   /* [n_runs] */
+    struct mr_bench_run median; /* the run with the median rate */
+    double per_s;               /* median rate */
+    double spread;              /* (fastest - slowest) / median */
+    const char *cold;           /* "data", "data+metadata", "unproven"; NULL: not asked for */
+    double late_share; /* emulated: of the samples, those the real storage had later; else NaN */
     struct mr_pipeline_stats stats; /* of the median run's pipeline: error reasons, memory */
     uint64_t peak_rss_bytes;
     uint64_t hash;
