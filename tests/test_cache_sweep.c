@@ -115,6 +115,40 @@ static void a_boxed_cold_run_ends_behind_what_was_evicted(void **state)
     mr_dataset_unref(d);
 }
 
+/* 400 good files and a missing one; only the first samples are evicted, or all. */
+static void what_stands_in_for_bad_samples_is_cold_only_if_all_is(void **state)
+{
+    static char text[8 * 401];
+    struct tempdir *t = *state;
+    struct mr_dataset *d;
+    char name[16];
+    size_t at = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        snprintf(name, sizeof name, "f%03u", i);
+        tempdir_write(t, name, "abc", 3);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s,0\n", i % 10 ? name : "no");
+    }
+    assert_int_equal(mr_dataset_open(tempdir_write(t, "list.csv", text, at), &d, NULL), 0);
+    struct mr_bench_opts b = {
+        .data = d, .runs = 1, .cold = 1, .pipe = {.batch = 16, .threads = 2, .max_error_share = 1}};
+    for (unsigned k = 0; k < 3; k++) {
+        struct mr_bench_result r;
+        b.pipe.batches = k ? 4 : 0;
+        b.touched = k == 1 ? 4 * 16 : 0; /* as the verdict has it */
+        b.box_s = k == 2 ? 1e6 : 0;      /* as other experiments have it */
+        assert_int_equal(mr_microbench_run(&b, &r, NULL), 0);
+        assert_true(r.median.skipped > 0);
+        if (k)
+            assert_string_equal(r.cold, "unproven");
+        mr_bench_result_fini(&r);
+        struct mr_cache_sweep s = {0};
+        assert_int_equal(mr_cache_sweep_data(&s, d, 1, NULL, NULL), 0);
+        if (!k && !s.n_unproven)
+            assert_string_equal(r.cold, "data");
+    }
+    mr_dataset_unref(d);
+}
+
 static void a_boxed_survey_looks_at_what_it_has_time_for(void **state)
 {
     struct mr_dataset *d = many_samples(*state, N_LINES);
@@ -135,6 +169,7 @@ int main(void)
         WITH_TEMPDIR(the_end_of_the_epoch_or_of_the_time_ends_it),
         WITH_TEMPDIR(it_can_be_stopped),
         WITH_TEMPDIR(a_boxed_cold_run_ends_behind_what_was_evicted),
+        WITH_TEMPDIR(what_stands_in_for_bad_samples_is_cold_only_if_all_is),
         WITH_TEMPDIR(a_boxed_survey_looks_at_what_it_has_time_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         r = mr_sampler_open(&so, &sampler, lab->err);
     if (!r) {
         double begin = (double)(mr_clock_ns() - series.start_ns) / 1e9;
-        r = mr_train_run(&t, &result, lab->err);
+        r = mr_lab_train(lab, &lab->storage[0], &t, &input, &result);
         mr_sampler_close(sampler);
         double end = (double)(mr_clock_ns() - series.start_ns) / 1e9 - result.drain_s;
         struct mr_json *p = point(lab, &series, begin, checkpoints ? end : NAN);

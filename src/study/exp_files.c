@@ -9,8 +9,6 @@
 #include "studied_disk.h"
 #include "survey.h"
 
-#include <math.h>
-
 #define SURVEY_S   1.5  /* quick: looking at sizes, */
 #define SURVEY_ALL 4096 /* so few are all looked at */
 #define READ_S     1.5  /* and reading */
@@ -70,11 +68,10 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
                                  .seed = lab->o->seed,
                                  .should_stop = lab->o->should_stop,
                                  .should_stop_ctx = lab->o->ctx};
-    struct mr_lab_input input = {.late_share = NAN};
-    o.batches = lab->o->full
-                    ? mr_lab_make_cold(lab, &o, UINT64_MAX, 0, &input.cold)
-                    : mr_lab_make_cold(lab, &o, READ_FILES / o.batch, EVICT_S, &input.cold);
-    mr_lab_input_json(p, &input);
+    struct mr_lab_input input;
+    struct mr_pipeline_stats stats;
+    o.batches = lab->o->full ? mr_lab_make_cold(lab, &o, UINT64_MAX, 0, &input)
+                             : mr_lab_make_cold(lab, &o, READ_FILES / o.batch, EVICT_S, &input);
     int r = mr_pipeline_open(lab->o->data, &o, &pipe, lab->err);
     if (r)
         return r;
@@ -88,6 +85,9 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
     mr_json_set(p, "requests", s ? requests(lab, s) : mr_json_array());
     mr_json_set(p, "images_read", mr_json_int(n));
     mr_sampler_close(sampler);
+    mr_pipeline_get_stats(pipe, &stats);
+    mr_lab_note_replaced(lab, &input, stats.replaced);
+    mr_json_set(p, "cold", mr_json_string(input.cold));
     if (n < 0)
         mr_fail(lab->err, (int)n, "%s", mr_pipeline_error(pipe));
     mr_pipeline_close(pipe);

@@ -194,23 +194,36 @@ static int may_see_the_cache(const struct mr_lab *lab)
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
 {
     if (cold && !strcmp(cold, "unproven"))
-        mr_lab_warn(lab,
-                    "That the files were not in a cache when they were read cold is unproven: %s. "
-                    "Such figures may be the cache's, not the storage's.",
-                    may_see_the_cache(lab)
-                        ? "what lies below their file system (a loop device, another file system, "
-                          "a server) may have a cache of its own, or a file could not be evicted"
-                        : "only the files' owner or root may see that");
+        mr_lab_warn(
+            lab,
+            "That the files were not in a cache when they were read cold is unproven: %s. "
+            "Such figures may be the cache's, not the storage's.",
+            may_see_the_cache(lab)
+                ? "what lies below their file system (a loop device, another file system, "
+                  "a server) may have a cache of its own, a file could not be evicted, or others "
+                  "than those evicted stood in for broken ones"
+                : "only the files' owner or root may see that");
 }
 
 uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
-                          uint64_t n_batches, double box_s, const char **cold)
+                          uint64_t n_batches, double box_s, struct mr_lab_input *out)
 {
     struct mr_cache_sweep sweep = {0};
     int64_t n = mr_cache_sweep_batches(&sweep, lab->o->data, pipe, n_batches, box_s, 1);
-    *cold = n < 0 || sweep.n_unproven ? "unproven" : "data";
-    mr_lab_check_cold(lab, *cold);
+    *out = (struct mr_lab_input){.cold = n < 0 || sweep.n_unproven ? "unproven" : "data",
+                                 .all_evicted =
+                                     sweep.files + sweep.n_failed >= mr_dataset_size(lab->o->data),
+                                 .late_share = NAN};
+    mr_lab_check_cold(lab, out->cold);
     return n < 0 ? 0 : (uint64_t)n;
+}
+
+void mr_lab_note_replaced(struct mr_lab *lab, struct mr_lab_input *input, uint64_t n)
+{
+    if (!n || !input->cold || input->all_evicted)
+        return;
+    input->cold = "unproven";
+    mr_lab_check_cold(lab, input->cold);
 }
 
 int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct mr_lab_input *out)
@@ -223,7 +236,7 @@ int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct 
         return 0;
     if (t->pipe.storage)
         return mr_read_ahead(&ahead, &got, lab->err);
-    mr_lab_make_cold(lab, &t->pipe, n_batches, 0, &out->cold);
+    mr_lab_make_cold(lab, &t->pipe, n_batches, 0, out);
     return 0;
 }
 
@@ -234,6 +247,7 @@ int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
     int known = !mr_io_read_bytes(&before);
     int r = mr_train_run(t, out, lab->err);
     known = known && !mr_io_read_bytes(&after);
+    mr_lab_note_replaced(lab, input, out->stats.replaced);
     if (!r && t->pipe.storage && out->stats.samples) {
         input->late_share = (double)out->stats.overdue / (double)out->stats.samples;
         mr_lab_check_late(lab, s, &out->stats, known ? (int64_t)(after - before) : -1);

@@ -81,16 +81,18 @@ unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s
  * `step_s` seconds a step. */
 void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_storage *s,
                      struct mr_train_opts *out);
-/* Drop what a pipeline with these options draws in its first `n_batches` from the page cache, or as
- * much of it as `box_s` seconds are enough for (0: all); the number of batches, and "data" or
- * "unproven" in *cold, of which a warning says the second. */
-uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
-                          uint64_t n_batches, double box_s, const char **cold);
-
 struct mr_lab_input {  /* where the samples of a run came from */
     const char *cold;  /* the real storage: "data", "unproven"; NULL: there was nothing to evict */
+    int all_evicted;   /* the whole data set was */
     double late_share; /* emulated: of the samples that the real one had later; else NaN */
 };
+/* Drop what a pipeline with these options draws in its first `n_batches` from the page cache, or as
+ * much of it as `box_s` seconds are enough for (0: all); the number of batches.  A warning says
+ * when that is unproven. */
+uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
+                          uint64_t n_batches, double box_s, struct mr_lab_input *out);
+/* So many samples were bad: those that stood in for them were perhaps not evicted. */
+void mr_lab_note_replaced(struct mr_lab *lab, struct mr_lab_input *input, uint64_t n);
 /* Before a training run: evict what it draws, and fetches ahead, or, where its storage is emulated,
  * read that into the page cache, as far as memory holds it.  Writes *out in any case. */
 int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct mr_lab_input *out);

@@ -8,7 +8,7 @@
  *
  * A run that is boxed in time draws a small part of a large data set, and which part is known: the
  * beginning of the order.  Only that is evicted, and the run ends with it, so
- * whatever it draws was proven cold. */
+ * whatever it draws was proven cold; unless a bad sample's slot went to one from elsewhere. */
 #include "microbench.h"
 
 #include "cache_sweep.h"
@@ -45,6 +45,7 @@ struct bench {
     uint64_t total;          /* samples in a run */
     struct mr_filesystem fs; /* where the data are */
     int all_cold;            /* every eviction so far was proven */
+    int all_evicted;         /* the whole data set was, not only what this run should draw */
     uint64_t n_cold;         /* batches that this run may draw; 0: all */
     uint64_t n_last;         /* batches that the run before drew; 0: there was none */
     uint64_t n_ahead;        /* batches that a run may draw as they were read ahead; 0: all */
@@ -202,6 +203,7 @@ static int make_cold(struct bench *b, unsigned run, int64_t *cached)
     if (r)
         return r;
     b->all_cold &= !sweep.n_unproven;
+    b->all_evicted = sweep.files + sweep.n_failed >= mr_dataset_size(b->o->data);
     if (!b->o->drop_caches && !is_bounded(b) && !b->o->touched) {
         *cached = cached_now(b);
         return 0;
@@ -273,8 +275,8 @@ static int one_run(void *ctx, unsigned i)
     run->read = s->read;
     run->batch = s->batch;
     run->per_s = run->seconds > 0 ? (double)s->samples / run->seconds : 0;
-    if (b->o->cold && is_bounded(b) && run->skipped)
-        b->all_cold = 0; /* who replaced them was not among those evicted */
+    if (b->o->cold && !b->all_evicted && run->skipped)
+        b->all_cold = 0; /* who replaced them was perhaps not among those evicted */
     if (!r)
         b->n_done++;
     return r;
