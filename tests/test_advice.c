@@ -5,6 +5,7 @@
 #include "advice.h"
 #include "cache_sweep.h"
 #include "device.h"
+#include "differential.h"
 #include "microbench.h"
 #include "train_set.h"
 
@@ -205,6 +206,24 @@ static void prefetch_where_input_and_training_take_turns(void **state)
     clean_up(&o);
 }
 
+/* Whoever evicted them: a proof on real storage does. */
+static void the_control_decodes_cached_images(void **state)
+{
+    struct mr_advice_opts o = example(*state);
+    struct mr_findings f = {.cores = 2, .warm = 1000};
+    struct mr_error err = {0};
+    struct mr_control control;
+    struct mr_cache_sweep sweep = {0};
+    mr_device_close(o.storage);
+    o.storage = NULL;
+    assert_int_equal(mr_cache_sweep_data(&sweep, o.data, 1, NULL, NULL), 0);
+    if (mr_findings_control(&o, &f, &control, &err))
+        fail_msg("%s", err.text);
+    assert_true(control.times > 0);
+    assert_true(control.device_bytes < (int64_t)sweep.bytes / 4); /* others may read, too */
+    clean_up(&o);
+}
+
 static int always(void *ctx)
 {
     (void)ctx;
@@ -274,6 +293,7 @@ int main(void)
         WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
         WITH_TEMPDIR(another_storage_where_nothing_else_helps),
         WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),
+        WITH_TEMPDIR(the_control_decodes_cached_images),
         WITH_TEMPDIR(it_can_be_stopped),
         WITH_TEMPDIR(a_box_ends_a_run_but_not_before_two_batches),
         WITH_TEMPDIR(a_run_with_too_few_samples_has_a_longer_box),

@@ -247,9 +247,11 @@ static int error_of(const struct rounds *r, double per_s, double control, double
 static int one_round(void *ctx, unsigned i)
 {
     struct rounds *r = ctx;
+    struct mr_control control = {0};
     int code = i % 2 ? run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err) : 0;
     if (!code && r->in_turns)
-        code = mr_findings_control(r->o, r->f, &r->control[i], r->err);
+        code = mr_findings_control(r->o, r->f, &control, r->err);
+    r->control[i] = control.times;
     if (!code && !(i % 2))
         code = run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err);
     if (code || !r->in_turns)
@@ -263,6 +265,7 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
 {
     struct mr_advice_opts once = *o;
     struct mr_summary per_s, control, error;
+    struct mr_control after;
     unsigned first = mr_repeat_first(o->runs), n = o->runs - first;
     double *values = calloc(3, o->runs * sizeof *values);
     struct rounds rounds = {.o = &once,
@@ -281,9 +284,11 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
                mr_summarize(rounds.error + first, n, &error)))
         r = mr_fail(err, -ENOMEM, "no memory");
     if (!r && !rounds.in_turns)
-        r = mr_findings_control(o, f, &control.median, err);
-    if (!r && !rounds.in_turns)
+        r = mr_findings_control(o, f, &after, err);
+    if (!r && !rounds.in_turns) {
+        control.median = after.times;
         r = error_of(&rounds, per_s.median, control.median, &error.median);
+    }
     free(values);
     if (!r)
         *out = (struct mr_measured){per_s.median, control.median, error.median};

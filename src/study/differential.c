@@ -163,11 +163,16 @@ static int measure_curve(const struct mr_advice_opts *o, unsigned most, struct m
     return 0;
 }
 
+struct warm_run {
+    double per_s, cpu_s;  /* images; of one */
+    int64_t device_bytes; /* -1: cannot be known */
+};
+
 /* Everything from the cache and decoded.  Images keep every core busy then, so how long one holds a
  * core is what the rate says: CPU time, and the time that others on this machine, or its host, take
  * away. */
 static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
-                        struct mr_setup s, double *per_s, double *cpu_s, struct mr_error *err)
+                        struct mr_setup s, struct warm_run *out, struct mr_error *err)
 {
     struct mr_draw_plan d = {o->data, s, 1, MR_FROM_CACHE, NULL, 0};
     struct mr_bench_result result;
@@ -177,15 +182,14 @@ static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings
     int r = mr_draw_run(o, &d, &result, err);
     if (r)
         return r;
-    *per_s = result.per_s;
-    *cpu_s = fmax(cpu_each(&result), f->cores / result.per_s);
+    *out = (struct warm_run){result.per_s, fmax(cpu_each(&result), f->cores / result.per_s),
+                             result.median.device_bytes};
     return 0;
 }
 
-/* So that everything is cached, or as much as a warm run draws; what reading it takes then, and how
- * unlike the images are. */
-static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
-                   struct mr_error *err)
+/* So that everything is cached, or as much as a warm run draws; what reading it takes then. */
+static int read_all(const struct mr_advice_opts *o, const struct mr_findings *f, double *read_cpu_s,
+                    struct mr_error *err)
 {
     struct mr_setup s = {.threads = f->cores, .batch = o->now.batch};
     struct mr_draw_plan read = {o->data, s, 0, MR_FROM_CACHE, NULL, 0};
@@ -194,11 +198,20 @@ static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double
     once.runs = 1;
     once.box_s = 0;
     read.setup.prefetch = mr_enough_prefetch(s.batch, f->cores);
-    mr_advice_say(o, "everything warm");
     int r = mr_draw_run(&once, &read, &result, err);
+    if (!r)
+        *read_cpu_s = cpu_each(&result);
+    return r;
+}
+
+/* The same, and how unlike the images are. */
+static int warm_up(const struct mr_advice_opts *o, struct mr_findings *f, double *read_cpu_s,
+                   struct mr_error *err)
+{
+    mr_advice_say(o, "everything warm");
+    int r = read_all(o, f, read_cpu_s, err);
     if (r)
         return r;
-    *read_cpu_s = cpu_each(&result);
     r = mr_image_spread(o->data, o->decode, o->box_s, &f->spread);
     return r ? mr_fail(err, -ENOMEM, "no memory") : 0;
 }
@@ -218,8 +231,11 @@ static int one_each(struct cpu_rounds *c, unsigned i)
     struct mr_wake_delay *wake = NULL;
     if (mr_wake_delay_begin(&wake))
         return mr_fail(c->err, -ENOMEM, "no memory for a thread");
-    int r = measure_warm(c->o, c->f, s, &c->per_s[i], &c->cpu_s[i], c->err);
+    struct warm_run run = {0};
+    int r = measure_warm(c->o, c->f, s, &run, c->err);
     c->wake[i] = mr_wake_delay_end(wake);
+    c->per_s[i] = run.per_s;
+    c->cpu_s[i] = run.cpu_s;
     return r;
 }
 
@@ -227,10 +243,10 @@ static int one_each(struct cpu_rounds *c, unsigned i)
 static int otherwise(struct cpu_rounds *c, unsigned i, struct mr_setup s, double *times,
                      struct mr_error *err)
 {
-    double per_s, cpu_s;
-    int r = measure_warm(c->o, c->f, s, &per_s, &cpu_s, err);
+    struct warm_run run;
+    int r = measure_warm(c->o, c->f, s, &run, err);
     if (!r)
-        *times = cpu_s / c->cpu_s[i];
+        *times = run.cpu_s / c->cpu_s[i];
     return r;
 }
 
@@ -348,14 +364,17 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
     return 0;
 }
 
-int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f, double *times,
-                        struct mr_error *err)
+int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f,
+                        struct mr_control *out, struct mr_error *err)
 {
     struct mr_setup one_each = {.threads = f->cores};
-    double per_s, cpu_s;
-    int r = measure_warm(o, f, one_each, &per_s, &cpu_s, err);
+    struct warm_run run;
+    double read_cpu_s;
+    int r = read_all(o, f, &read_cpu_s, err);
     if (!r)
-        *times = per_s / f->warm;
+        r = measure_warm(o, f, one_each, &run, err);
+    if (!r)
+        *out = (struct mr_control){run.per_s / f->warm, run.device_bytes};
     return r;
 }
 
@@ -377,6 +396,7 @@ int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsign
 {
     struct mr_findings f = *before;
     struct mr_setup one_each = {.threads = f.cores};
+    struct warm_run run;
     double warm_read_cpu = 0;
     f.curve.n = 0;
     f.file_bytes = file_bytes;
@@ -384,9 +404,11 @@ int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsign
     if (!r)
         r = warm_up(o, &f, &warm_read_cpu, err);
     if (!r)
-        r = measure_warm(o, &f, one_each, &f.warm, &f.warm_cpu_s, err);
+        r = measure_warm(o, &f, one_each, &run, err);
     if (r)
         return r;
+    f.warm = run.per_s;
+    f.warm_cpu_s = run.cpu_s;
     /* A worker that loses its core in the middle of an image loses less of a short one. */
     double times = before->warm_cpu_s > 0 ? before->crowded_cpu_s / before->warm_cpu_s : 1;
     f.crowded_cpu_s = times * f.warm_cpu_s;

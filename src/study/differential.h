@@ -29,9 +29,13 @@ int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsign
                        const struct mr_findings *before, struct mr_findings *out,
                        struct mr_error *err);
 /* How fast cached images are decoded now, of what it was when `f` was taken: what a prediction
- * rests on has changed by as much. */
-int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f, double *times,
-                        struct mr_error *err);
+ * rests on has changed by as much.  They are read before, whoever evicted them. */
+struct mr_control {
+    double times;
+    int64_t device_bytes; /* that were fetched all the same; -1: cannot be known */
+};
+int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f,
+                        struct mr_control *out, struct mr_error *err);
 /* What would have been found on cores that are so many times as fast. */
 void mr_findings_speed_up(struct mr_findings *f, double times);
 /* Batches under way with room for twice as many samples as there are reads or workers. */
