@@ -88,6 +88,7 @@ static void a_pipeline_is_taken_apart(void **state)
     for (unsigned i = 0; i < f.spread.n; i++)
         shares += f.spread.share[i];
     assert_true(fabs(shares - f.spread.n) < 1e-6);
+    assert_null(f.cold_proof);
     assert_null(f.proof); /* of an emulated storage there is none */
     assert_true(f.curve.n >= 3 && f.curve.n <= MR_CURVE_POINTS);
     for (unsigned i = 0; i < f.curve.n; i++) {
@@ -110,6 +111,13 @@ static void the_real_storage_says_whether_it_was_cold(void **state)
     if (mr_findings_take(&o, &f, &err))
         fail_msg("%s", err.text);
     assert_non_null(f.proof);
+    assert_non_null(f.cold_proof);
+    struct mr_advice a = prove(&o, &f);
+    assert_non_null(a.measured.cold);
+    o.step_s = 0.001;
+    a = prove(&o, &f);
+    assert_non_null(a.measured.cold);
+    assert_true(a.measured.late_share == 0);
     clean_up(&o);
 }
 
@@ -120,6 +128,18 @@ static int64_t cached_bytes(struct mr_dataset *d, uint64_t i)
     assert_true(mr_dataset_path(d, i, path, sizeof path) > 0);
     assert_int_equal(mr_cache_query(path, &st), 0);
     return st.cached_bytes;
+}
+
+static void two_runs_are_as_cold_as_the_warmer_one(void **state)
+{
+    (void)state;
+    assert_null(mr_cold_of_both(NULL, NULL));
+    assert_string_equal(mr_cold_of_both(NULL, "data"), "data");
+    assert_string_equal(mr_cold_of_both("unproven", NULL), "unproven");
+    assert_string_equal(mr_cold_of_both("unproven", "data"), "unproven");
+    assert_string_equal(mr_cold_of_both("data", "unproven"), "unproven");
+    assert_string_equal(mr_cold_of_both("data+metadata", "data"), "data");
+    assert_string_equal(mr_cold_of_both("data", "data+metadata"), "data");
 }
 
 /* The first samples of each kind of order are cold then, and no more files were looked at.  (That
@@ -289,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(a_pipeline_is_taken_apart),
         WITH_TEMPDIR(the_real_storage_says_whether_it_was_cold),
+        cmocka_unit_test(two_runs_are_as_cold_as_the_warmer_one),
         WITH_TEMPDIR(only_what_a_run_touches_is_evicted),
         WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
         WITH_TEMPDIR(another_storage_where_nothing_else_helps),

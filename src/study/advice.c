@@ -9,6 +9,7 @@
 #include "device.h"
 #include "differential.h"
 #include "errtext.h"
+#include "io_account.h"
 #include "read_ahead.h"
 #include "repeat.h"
 #include "trainer.h"
@@ -26,9 +27,15 @@
 
 /* ---- runs ---- */
 
+struct run {
+    double per_s;
+    const char *cold;  /* as in struct mr_measured */
+    double late_share; /* 0: none, or not emulated */
+};
+
 /* What so many steps can touch: evict it or, for an emulated storage, have it in memory. */
 static int make_ready(const struct mr_advice_opts *o, const struct mr_train_opts *t,
-                      struct mr_error *err)
+                      struct run *out, struct mr_error *err)
 {
     struct mr_cache_sweep sweep = {0};
     uint64_t n = t->steps + (t->pipe.prefetch == MR_NONE ? 1 : t->pipe.prefetch + 1);
@@ -37,32 +44,40 @@ static int make_ready(const struct mr_advice_opts *o, const struct mr_train_opts
     if (t->pipe.storage)
         return mr_read_ahead(&ahead, &got, err);
     int r = mr_cache_sweep_first(&sweep, o->data, &t->pipe, n * t->pipe.batch, 1);
+    out->cold = sweep.n_unproven ? "unproven" : "data";
     return r ? mr_fail(err, r, "the data set cannot be evicted: %s", mr_errno_text(r)) : 0;
 }
 
 /* One run with somebody who trains; the first step, for which nothing could be fetched before, is
  * left out. */
-static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts *t, double *per_s,
-                      struct mr_error *err)
+static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts *t,
+                      struct run *out, struct mr_error *err)
 {
     struct mr_train_result result;
+    uint64_t before = 0, after = 0;
     double seconds = 0;
-    int r = make_ready(o, t, err);
+    int r = make_ready(o, t, out, err);
     if (r)
         return r;
+    int known = !mr_io_read_bytes(&before);
     r = mr_train_run(t, &result, err);
+    known = known && !mr_io_read_bytes(&after);
     for (uint64_t i = 1; !r && i < result.steps; i++)
         seconds += result.step[i].step_s;
     if (!r && result.steps < 2)
         r = mr_fail(err, -ENODATA, "the data set is too small to train on");
     if (!r)
-        *per_s = (double)(result.steps - 1) * t->pipe.batch / seconds;
+        out->per_s = (double)(result.steps - 1) * t->pipe.batch / seconds;
+    if (!r && t->pipe.storage)
+        out->late_share = mr_late_share(&result.stats, known ? (int64_t)(after - before) : -1);
+    if (result.stats.replaced && out->cold)
+        out->cold = "unproven"; /* who replaced them was perhaps not evicted */
     mr_train_result_fini(&result);
     return r;
 }
 
 static int train(const struct mr_advice_opts *o, const struct mr_setup *s,
-                 struct mr_device *storage, double expected_per_s, double *per_s,
+                 struct mr_device *storage, double expected_per_s, struct run *out,
                  struct mr_error *err)
 {
     double samples = o->box_s * expected_per_s;
@@ -75,20 +90,21 @@ static int train(const struct mr_advice_opts *o, const struct mr_setup *s,
     t.pipe.storage = storage;
     t.epochs = (unsigned)(t.steps * s->batch / mr_dataset_size(o->data) + 2);
     snprintf(t.device.name, sizeof t.device.name, "emulated:%g", o->step_s);
-    return train_once(o, &t, per_s, err);
+    return train_once(o, &t, out, err);
 }
 
 static int run_once(const struct mr_advice_opts *o, const struct mr_advice *a,
-                    double expected_per_s, double *per_s, struct mr_error *err)
+                    double expected_per_s, struct run *out, struct mr_error *err)
 {
     struct mr_device *storage = a->on_tier ? o->tier : o->storage;
     struct mr_draw_plan d = {o->data, a->best, 1, MR_FROM_STORAGE, storage, expected_per_s};
     struct mr_bench_result result;
     if (o->step_s > 0)
-        return train(o, &a->best, storage, expected_per_s, per_s, err);
+        return train(o, &a->best, storage, expected_per_s, out, err);
     int r = mr_draw_run(o, &d, &result, err);
     if (!r)
-        *per_s = result.per_s;
+        *out = (struct run){result.per_s, result.cold,
+                            storage ? mr_late_share(&result.stats, result.median.device_bytes) : 0};
     return r;
 }
 
@@ -226,6 +242,8 @@ struct rounds {
     double expected_per_s;
     int in_turns;
     double *per_s, *control, *error; /* [runs] */
+    const char *cold;                /* of all runs */
+    double late_share;
     struct mr_error *err;
 };
 
@@ -241,6 +259,19 @@ static int error_of(const struct rounds *r, double per_s, double control, double
     return 0;
 }
 
+/* The recommended configuration. */
+static int proof(struct rounds *r, unsigned i)
+{
+    struct run run = {0};
+    int code = run_once(r->o, r->a, r->expected_per_s, &run, r->err);
+    if (code)
+        return code;
+    r->per_s[i] = run.per_s;
+    r->cold = mr_cold_of_both(r->cold, run.cold);
+    r->late_share = fmax(r->late_share, run.late_share);
+    return 0;
+}
+
 /* The control and the recommended configuration; every other round begins with the second.  A run
  * from a real storage begins with evicting the files that the control wants cached: it has the
  * control once, after the rounds. */
@@ -248,12 +279,12 @@ static int one_round(void *ctx, unsigned i)
 {
     struct rounds *r = ctx;
     struct mr_control control = {0};
-    int code = i % 2 ? run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err) : 0;
+    int code = i % 2 ? proof(r, i) : 0;
     if (!code && r->in_turns)
         code = mr_findings_control(r->o, r->f, &control, r->err);
     r->control[i] = control.times;
     if (!code && !(i % 2))
-        code = run_once(r->o, r->a, r->expected_per_s, &r->per_s[i], r->err);
+        code = proof(r, i);
     if (code || !r->in_turns)
         return code;
     return error_of(r, r->per_s[i], r->control[i], &r->error[i]);
@@ -291,7 +322,8 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
     }
     free(values);
     if (!r)
-        *out = (struct mr_measured){per_s.median, control.median, error.median};
+        *out = (struct mr_measured){per_s.median, control.median, error.median, rounds.cold,
+                                    rounds.late_share};
     return r;
 }
 

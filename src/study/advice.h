@@ -55,7 +55,8 @@ struct mr_findings {
     struct mr_read_curve curve;
     struct mr_pipeline_stats stats; /* of the cold run, */
     double cold_s;                  /* and how long it took */
-    const char *proof;              /* of cold reads: "data", "unproven"; NULL: emulated */
+    const char *cold_proof;         /* of that run: "data", "unproven"; NULL: emulated */
+    const char *proof;              /* the same of the runs that read only, all of them */
 };
 
 /* What a configuration was measured to deliver, with a control: how fast cached images are decoded,
@@ -67,6 +68,8 @@ struct mr_measured {
     double per_s;
     double control;
     double error; /* of the prediction for cores as fast as the control's: 0.1 is 10% too much */
+    const char *cold;  /* "data", "unproven"; NULL: an emulated storage */
+    double late_share; /* emulated: of the samples that the real one had later, at the most */
 };
 
 struct mr_advice {

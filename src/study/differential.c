@@ -156,7 +156,7 @@ static int measure_curve(const struct mr_advice_opts *o, unsigned most, struct m
         n_flat = f->curve.n && result.per_s < FLAT * f->fetched ? n_flat + 1 : 0;
         add_to_curve(&f->curve, depth, result.per_s);
         f->fetched = f->curve.per_s[f->curve.n - 1];
-        f->proof = result.cold;
+        f->proof = mr_cold_of_both(f->proof, result.cold);
         if (depth == 1)
             f->read_cpu_s = cpu_each(&result);
     }
@@ -356,6 +356,7 @@ int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, st
         return r;
     add_reading(&f, warm_read_cpu);
     f.cold = result.per_s;
+    f.cold_proof = result.cold;
     f.stats = result.stats;
     f.cold_s = result.median.seconds;
     f.file_bytes = (double)result.stats.delivered_bytes /
@@ -399,6 +400,7 @@ int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsign
     struct warm_run run;
     double warm_read_cpu = 0;
     f.curve.n = 0;
+    f.proof = NULL;
     f.file_bytes = file_bytes;
     int r = measure_curve(o, most_reads, &f, err);
     if (!r)

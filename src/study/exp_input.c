@@ -8,6 +8,7 @@
 
 #include "errtext.h"
 #include "microbench.h"
+#include "read_ahead.h"
 
 #include <errno.h>
 #include <math.h>
@@ -55,7 +56,9 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
         mr_json_set(p, "baseline_share", mr_json_real(mb / s->random_mb_per_s));
         mr_lab_check_cold(lab, result.cold);
-        mr_lab_check_late(lab, s, &result.stats, result.median.device_bytes);
+        if (s->device)
+            mr_lab_check_late(lab, s->name,
+                              mr_late_share(&result.stats, result.median.device_bytes));
         mr_lab_point(lab, p);
     } else {
         mr_fail(lab->err, r, "%s", err.text);

@@ -22,8 +22,9 @@
 #define MOST_CORES      64.0 /* of the curve, unless there are more here */
 #define SYNTHETIC_STEPS 4
 #define DISTURBED       0.10 /* by how much the control may stray */
-#define TIER            3    /* optane */
-#define SMALLER_BOX     0.6  /* of these, for runs with smaller images */
+#define TIER            3    /* among the lab's storages: */
+#define TIER_NAME       "optane"
+#define SMALLER_BOX     0.6 /* of these, for runs with smaller images */
 
 static const char *const accelerators[] = {"resnet50-v100", "resnet50-a100", "resnet50-h100"};
 
@@ -152,6 +153,9 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
     mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured.per_s));
     mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured.per_s - 1)));
     mr_json_set(to, "emulated", mr_json_bool(a->on_tier));
+    mr_json_set(to, "cold", mr_json_string(a->measured.cold));
+    mr_json_set(to, "late_share",
+                a->on_tier ? mr_json_real(a->measured.late_share) : mr_json_null());
     return to;
 }
 
@@ -188,8 +192,10 @@ static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
     int r = mr_smaller_prove(&with, f, a, &s, &err);
     if (r == -ECANCELED)
         return r;
-    if (!r)
+    if (!r) {
         mr_lab_check_cold(lab, s.proof);
+        mr_lab_check_late(lab, TIER_NAME, s.measured.late_share);
+    }
     *out = mr_smaller_json(r ? NULL : &s, a, err.text);
     return 0;
 }
@@ -263,6 +269,8 @@ static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, cons
     mr_json_set(p, "ring_cpu_s", mr_json_real(f->ring_cpu_s));
     mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
     mr_json_set(p, "rates", rates_json(f, need));
+    mr_json_set(p, "cold", mr_json_string(f->cold_proof));
+    mr_json_set(p, "cold_read", mr_json_string(f->proof));
     mr_json_set(p, "control", mr_json_real(a->measured.control));
     mr_json_set(p, "recommendation", advice);
     mr_json_set(p, "smaller_images", proof->smaller);
@@ -315,6 +323,9 @@ static void add_warnings(struct mr_lab *lab, const struct proof *p)
                     "off by as much.",
                     p->a.measured.control);
     mr_lab_check_cold(lab, p->f.proof);
+    mr_lab_check_cold(lab, p->f.cold_proof);
+    mr_lab_check_cold(lab, p->a.measured.cold);
+    mr_lab_check_late(lab, TIER_NAME, p->a.measured.late_share);
 }
 
 int mr_exp_verdict(struct mr_lab *lab)

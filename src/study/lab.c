@@ -21,11 +21,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define AHEAD         3   /* batches fetched and not drawn: prefetch, being filled, its reads */
-#define LATE          1.1 /* times the time that was foreseen */
-#define STATE_BYTES   ((uint64_t)704 << 20)
-#define OVERDUE_SHARE 0.05 /* of the samples: so many may come late, and */
-#define FETCHED_SHARE 0.02 /* so much of their bytes from the real storage */
+#define AHEAD       3   /* batches fetched and not drawn: prefetch, being filled, its reads */
+#define LATE        1.1 /* times the time that was foreseen */
+#define STATE_BYTES ((uint64_t)704 << 20)
 
 double mr_lab_now(void)
 {
@@ -250,7 +248,8 @@ int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
     mr_lab_note_replaced(lab, input, out->stats.replaced);
     if (!r && t->pipe.storage && out->stats.samples) {
         input->late_share = (double)out->stats.overdue / (double)out->stats.samples;
-        mr_lab_check_late(lab, s, &out->stats, known ? (int64_t)(after - before) : -1);
+        mr_lab_check_late(lab, s->name,
+                          mr_late_share(&out->stats, known ? (int64_t)(after - before) : -1));
     }
     return r;
 }
@@ -261,21 +260,14 @@ void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input)
     mr_json_set(point, "late_share", mr_json_real(input->late_share));
 }
 
-/* A worker that waited for a core has its file late as well, but that is no fault of the storage:
- * it is only where bytes came from there. */
-void mr_lab_check_late(struct mr_lab *lab, const struct mr_lab_storage *s,
-                       const struct mr_pipeline_stats *stats, int64_t device_bytes)
+void mr_lab_check_late(struct mr_lab *lab, const char *storage, double late_share)
 {
-    double share = stats->samples ? (double)stats->overdue / (double)stats->samples : 0;
-    int fetched = (double)device_bytes > FETCHED_SHARE * (double)stats->delivered_bytes;
-    if (!s->device || share <= (device_bytes < 0 ? 0.5 : OVERDUE_SHARE) ||
-        (device_bytes >= 0 && !fetched))
-        return;
-    mr_lab_warn(lab,
-                "Emulated %s: files came from the real storage, as memory did not hold them, and "
-                "that is itself too slow for it. Its figures are too low where `late_share` in the "
-                "JSON is above %g.",
-                s->name, OVERDUE_SHARE);
+    if (late_share > MR_LATE_SHARE)
+        mr_lab_warn(lab,
+                    "Emulated %s: files came from the real storage, as memory did not hold them, "
+                    "and that is itself too slow for it. Its figures are too low where "
+                    "`late_share` in the JSON is above %g.",
+                    storage, MR_LATE_SHARE);
 }
 
 int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n)

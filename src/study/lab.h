@@ -101,10 +101,8 @@ int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
                  struct mr_lab_input *input, struct mr_train_result *out);
 /* `cold` and `late_share` of a point. */
 void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input);
-/* Warn when samples from an emulated storage really came from one that is slower; `device_bytes` is
- * what was fetched from that, -1: not known. */
-void mr_lab_check_late(struct mr_lab *lab, const struct mr_lab_storage *s,
-                       const struct mr_pipeline_stats *stats, int64_t device_bytes);
+/* Warn when too many samples from an emulated storage came late (mr_late_share). */
+void mr_lab_check_late(struct mr_lab *lab, const char *storage, double late_share);
 /* Warn when `cold`, as a run reports it, is "unproven". */
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
 /* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up

@@ -427,6 +427,13 @@ static struct mr_json *per_image(double seconds, uint64_t n)
     return n ? mr_json_real(seconds / (double)n) : mr_json_null();
 }
 
+const char *mr_cold_of_both(const char *a, const char *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return !strcmp(b, "unproven") || !strcmp(a, "data+metadata") ? b : a;
+}
+
 double mr_bench_mb_per_s(const struct mr_bench_result *r)
 {
     const struct mr_bench_run *m = &r->median;

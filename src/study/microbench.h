@@ -67,6 +67,8 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
                       struct mr_error *err);
 void mr_bench_result_fini(struct mr_bench_result *r);
 
+/* Of the `cold` of two runs the one that both deserve. */
+const char *mr_cold_of_both(const char *a, const char *b);
 /* Delivered bytes a second at the median rate, in 10^6; 0: no run was through. */
 double mr_bench_mb_per_s(const struct mr_bench_result *r);
 /* The fields of docs/json.md, "bench". */

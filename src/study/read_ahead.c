@@ -16,9 +16,11 @@
 
 #include <errno.h>
 
-#define READERS 8
-#define MARGIN  1.1 /* times what a device should deliver */
-#define LEAST   2   /* batches */
+#define READERS       8
+#define MARGIN        1.1  /* times what a device should deliver */
+#define LEAST         2    /* batches */
+#define FETCHED_SHARE 0.02 /* of the bytes: from memory, but for names and the like */
+#define UNKNOWN_SHARE 0.5  /* of the samples: cores are not to blame for that many */
 
 static unsigned reads_at_once(const struct mr_pipeline_opts *p)
 {
@@ -102,4 +104,12 @@ int mr_read_ahead(const struct mr_read_ahead_opts *o, struct mr_read_ahead *out,
     r = draw(o, p, out, err);
     mr_pipeline_close(p);
     return r;
+}
+
+double mr_late_share(const struct mr_pipeline_stats *s, int64_t device_bytes)
+{
+    double share = s->samples ? (double)s->overdue / (double)s->samples : 0;
+    if (device_bytes < 0)
+        return share > UNKNOWN_SHARE ? share : 0;
+    return (double)device_bytes > FETCHED_SHARE * (double)s->delivered_bytes ? share : 0;
 }

@@ -25,4 +25,10 @@ struct mr_read_ahead {
 int mr_read_ahead(const struct mr_read_ahead_opts *o, struct mr_read_ahead *out,
                   struct mr_error *err);
 
+#define MR_LATE_SHARE 0.05 /* of the samples may come late */
+/* The share of a run's samples that the real storage had later than the emulated one; 0 where they
+ * came from memory: then their readers waited for a core.  `device_bytes` is what the run had
+ * fetched, -1: not known. */
+double mr_late_share(const struct mr_pipeline_stats *s, int64_t device_bytes);
+
 #endif

@@ -63,7 +63,10 @@ static int try_it(const struct mr_advice_opts *o, const struct mr_findings *f,
     if (s->predicted_per_s <= MR_WORTH_IT * a->predicted_per_s)
         return 0;
     mr_advice_say(o, "smaller images, the recommended configuration");
-    return mr_advice_measure(&with, &found, a, s->predicted_per_s, &s->measured, err);
+    r = mr_advice_measure(&with, &found, a, s->predicted_per_s, &s->measured, err);
+    if (!r)
+        s->proof = mr_cold_of_both(s->proof, s->measured.cold);
+    return r;
 }
 
 int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
@@ -72,7 +75,7 @@ int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f
     struct mr_smaller_advice s = {.side = side_for(o->decode),
                                   .image_cpu_s = NAN,
                                   .predicted_per_s = NAN,
-                                  .measured = {NAN, NAN, NAN}};
+                                  .measured = {NAN, NAN, NAN, NULL, 0}};
     struct mr_smaller_opts how = {.data = o->data,
                                   .side = s.side,
                                   .scratch = o->scratch,
@@ -152,5 +155,6 @@ struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct 
     mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured.per_s));
     mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured.per_s - 1)));
     mr_json_set(o, "control", mr_json_real(s->measured.control));
+    mr_json_set(o, "cold", mr_json_string(s->proof));
     return o;
 }
