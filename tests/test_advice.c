@@ -221,7 +221,7 @@ static void prefetch_where_input_and_training_take_turns(void **state)
     o.now = (struct mr_setup){.threads = 8, .batch = 4};
     o.step_s = 0.02; /* as long as input takes for a batch */
     struct mr_advice a = prove(&o, &f);
-    assert_true(a.best.prefetch > 0);
+    assert_true(a.best.prefetch >= 3); /* one would hide it, but leaves nothing in reserve */
     assert_true(a.predicted_per_s <= 4 / 0.02 * (1 + 1e-9));
     clean_up(&o);
 }
