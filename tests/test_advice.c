@@ -244,6 +244,37 @@ static void the_control_decodes_cached_images(void **state)
     clean_up(&o);
 }
 
+static void explain(double model, double best, double measured, char *text, size_t cap)
+{
+    struct mr_advice_opts o = {.now = {.threads = 2, .batch = 64, .prefetch = 1}};
+    struct mr_findings f = {.cores = 2, .image_cpu_s = 1e-3, .fetched = 5000, .cold = measured};
+    struct mr_advice a = {.best = {.threads = 4, .batch = 64, .prefetch = 1},
+                          .now_per_s = model,
+                          .predicted_per_s = best};
+    mr_advice_explain(&o, &f, &a, text, cap);
+    assert_null(strstr(text, "-5")); /* nothing is negative, */
+    assert_null(strstr(text, "-4"));
+}
+
+static void a_gain_is_of_the_model_over_the_model(void **state)
+{
+    char text[400];
+    (void)state;
+    explain(1000, 1050, 1100, text, sizeof text); /* although it is less than was measured */
+    assert_string_equal(text, "Use --threads 4: 1050 images/s are predicted, 5% more than the 1000 "
+                              "that the same model has for now.");
+    explain(1000, 1500, 1000, text, sizeof text);
+    assert_non_null(strstr(text, "1500 images/s are predicted, 50% more than the 1000"));
+    explain(1000, 1050, 1300, text, sizeof text);
+    assert_non_null(strstr(text, "5% more than the 1000 that the same model has for now. Measured "
+                                 "now were 1300, 30% more than the model has: what is gained"));
+    explain(1000, 2000, 800, text, sizeof text); /* disturbed */
+    assert_non_null(strstr(text, "100% more than the 1000"));
+    assert_non_null(strstr(text, "Measured now were 800, 20% less than the model has"));
+    explain(1000, 1010, 700, text, sizeof text); /* nothing is recommended */
+    assert_non_null(strstr(text, "is as good as any configuration here"));
+}
+
 static int always(void *ctx)
 {
     (void)ctx;
@@ -314,6 +345,7 @@ int main(void)
         WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
         WITH_TEMPDIR(another_storage_where_nothing_else_helps),
         WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),
+        cmocka_unit_test(a_gain_is_of_the_model_over_the_model),
         WITH_TEMPDIR(the_control_decodes_cached_images),
         WITH_TEMPDIR(it_can_be_stopped),
         WITH_TEMPDIR(a_box_ends_a_run_but_not_before_two_batches),

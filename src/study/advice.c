@@ -24,6 +24,7 @@
 /* Batches ahead where somebody trains: now and then others on the machine hold input up for longer
  * than one batch lasts, and what an accelerator misses it does not make up for. */
 #define IN_RESERVE 3
+#define AGREE      0.10 /* so far may the model be from what was measured */
 
 /* ---- runs ---- */
 
@@ -361,4 +362,32 @@ void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, c
         n += snprintf(text + n, cap - (size_t)n, " --prefetch %u", b->prefetch);
     if (a->on_tier && n >= 0 && (size_t)n < cap)
         snprintf(text + n, cap - (size_t)n, " --storage %s", mr_device_name(o->tier));
+}
+
+void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
+                       const struct mr_advice *a, char *text, size_t cap)
+{
+    char change[96], whether[200] = "";
+    double best = a->predicted_per_s, model = a->now_per_s, measured = f->cold;
+    const char *head =
+        a->on_tier ? "Storage as fast as an Optane drive (emulated) would help:" : "Use";
+    mr_advice_text(o, a, change, sizeof change);
+    if (best < MR_WORTH_IT * model) {
+        snprintf(text, cap,
+                 "One worker per core (%s) is as good as any configuration here; what would help "
+                 "is %s.",
+                 change,
+                 f->fetched < f->cores / f->image_cpu_s ? "faster storage"
+                                                        : "more cores, or smaller stored images");
+        return;
+    }
+    if (fabs(model / measured - 1) > AGREE)
+        snprintf(whether, sizeof whether,
+                 " Measured now were %.0f, %.0f%% %s than the model has: what is gained is "
+                 "uncertain.",
+                 measured, 100 * fabs(measured / model - 1), measured > model ? "more" : "less");
+    snprintf(text, cap,
+             "%s %s: %.0f images/s are predicted, %.0f%% more than the %.0f that the same model "
+             "has for now.%s",
+             head, change, best, 100 * (best / model - 1), model, whether);
 }

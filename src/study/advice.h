@@ -97,4 +97,9 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
 void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,
                     size_t cap);
 
+/* The same as a sentence or two, with what is gained over what the model has for now: what it is
+ * wrong by, it is wrong by in both.  Where that is far from what was measured, both stand there. */
+void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
+                       const struct mr_advice *a, char *text, size_t cap);
+
 #endif

@@ -131,20 +131,9 @@ static struct mr_json *recommendation(const struct mr_advice_opts *o, const stru
                                       const struct mr_advice *a)
 {
     struct mr_json *to = mr_json_object();
-    char text[300], change[96];
+    char text[400], change[96];
     mr_advice_text(o, a, change, sizeof change);
-    if (a->predicted_per_s < MR_WORTH_IT * a->now_per_s)
-        snprintf(
-            text, sizeof text,
-            "One worker per core (%s) is as good as any configuration here; what would help is "
-            "%s.",
-            change,
-            f->fetched < f->cores / f->image_cpu_s ? "faster storage"
-                                                   : "more cores, or smaller stored images");
-    else
-        snprintf(text, sizeof text, "%s %s: %.0f images/s are predicted, %.0f%% more than now.",
-                 a->on_tier ? "Storage as fast as an Optane drive (emulated) would help:" : "Use",
-                 change, a->predicted_per_s, 100 * (a->predicted_per_s / f->cold - 1));
+    mr_advice_explain(o, f, a, text, sizeof text);
     mr_json_set(to, "text", mr_json_string(text));
     mr_json_set(to, "change", mr_json_string(change));
     mr_json_set(to, "now_images_per_s", mr_json_real(f->cold));
