@@ -232,6 +232,18 @@ static void the_first_fill_is_no_waiting_but_batches_are_made(void **state)
     expect(&in, MR_LIMIT_DEVICE, "288 of the 300 MB/s");
 }
 
+static void what_was_computed_is_not_said_to_have_happened(void **state)
+{
+    struct mr_verdict_input in = half_waiting();
+    (void)state;
+    in.computed = 1;
+    in.map_s = 70;
+    in.read_s = 8;
+    expect(&in, MR_LIMIT_DECODE, "Training would wait for input 50.0% of the time. The limit is");
+    in.input_wait_s = 0.5;
+    expect(&in, MR_LIMIT_NONE, "training would wait for it 2.5% of the time");
+}
+
 static void an_empty_account_has_no_limit(void **state)
 {
     struct mr_verdict_input in = {0};
@@ -296,6 +308,7 @@ int main(void)
         cmocka_unit_test(idle_workers_are_not_handed_work),
         cmocka_unit_test(a_pool_smaller_than_the_depth_is_named),
         cmocka_unit_test(the_first_fill_is_no_waiting_but_batches_are_made),
+        cmocka_unit_test(what_was_computed_is_not_said_to_have_happened),
         cmocka_unit_test(an_empty_account_has_no_limit),
         cmocka_unit_test(limits_have_names),
         cmocka_unit_test(a_ceiling_is_what_bandwidth_seeks_and_metadata_leave),

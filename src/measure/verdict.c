@@ -123,65 +123,73 @@ static void say(struct mr_verdict *out, const char *remedy, const char *fmt, ...
     snprintf(out->text, sizeof out->text, "%s%s%s", out->finding, *remedy ? " " : "", remedy);
 }
 
+static const char *waiting(const struct mr_verdict_input *in)
+{
+    return in->computed ? "would wait" : "waits";
+}
+
 static void say_hand_over(const struct mr_verdict_input *in, const struct witness *w,
                           struct mr_verdict *out)
 {
     static const char more_room[] = "A larger --prefetch or --batch would help.";
+    const char *waits = waiting(in);
     double percent = 100 * out->wait_share;
     if (!in->prefetch)
         say(out, "--prefetch 1 would hide all of it.",
-            "Training waits for input %.1f%% of the time because they take turns: a batch is "
+            "Training %s for input %.1f%% of the time because they take turns: a batch is "
             "begun only when the one before it has been trained on.",
-            percent);
+            waits, percent);
     else if (w->room < in->depth)
         say(out, more_room,
-            "Training waits for input %.1f%% of the time. The batches under way have room for "
+            "Training %s for input %.1f%% of the time. The batches under way have room for "
             "%u samples, so that %u workers or reads at once cannot all be used.",
-            percent, w->room, in->depth);
+            waits, percent, w->room, in->depth);
     else
         say(out, more_room,
-            "Training waits for input %.1f%% of the time, but neither storage nor CPU is busy: "
+            "Training %s for input %.1f%% of the time, but neither storage nor CPU is busy: "
             "%.0f%% of the reads that can be under way are, and decoding takes %.0f%% of the "
             "workers' time.",
-            percent, 100 * w->reading, 100 * w->mapping);
+            waits, percent, 100 * w->reading, 100 * w->mapping);
 }
 
 static void put_into_words(const struct mr_verdict_input *in, const struct witness *w,
                            struct mr_verdict *out)
 {
+    const char *waits = waiting(in);
     double percent = 100 * out->wait_share, mb = w->rate / 1e6;
     double ceiling = in->ceiling_bytes_per_s / 1e6;
     switch (out->limit) {
     case MR_LIMIT_NONE:
-        say(out, "", "Input is not the limit: training waits for it %.1f%% of the time.", percent);
+        say(out, "", "Input is not the limit: training %s for it %.1f%% of the time.", waits,
+            percent);
         break;
     case MR_LIMIT_DECODE:
         say(out,
             in->workers < in->cores ? "More --threads would help."
                                     : "More cores, or smaller stored images, would help.",
-            "Training waits for input %.1f%% of the time. The limit is the CPU time of decoding: "
+            "Training %s for input %.1f%% of the time. The limit is the CPU time of decoding: "
             "%u worker%s on %u core%s spend%s %.0f%% of the time on it, %.2f ms a sample.",
-            percent, in->workers, in->workers == 1 ? "" : "s", in->cores, in->cores == 1 ? "" : "s",
-            in->workers == 1 ? "s" : "", 100 * w->mapping,
+            waits, percent, in->workers, in->workers == 1 ? "" : "s", in->cores,
+            in->cores == 1 ? "" : "s", in->workers == 1 ? "s" : "", 100 * w->mapping,
             in->samples ? 1e3 * in->map_s / (double)in->samples : 0);
         break;
     case MR_LIMIT_DEVICE:
         if (ceiling > 0)
             say(out, "Faster storage or smaller files would help, more threads would not.",
-                "Training waits for input %.1f%% of the time. The limit is the storage: it "
+                "Training %s for input %.1f%% of the time. The limit is the storage: it "
                 "delivers %.0f of the %.0f MB/s that it can with such files.",
-                percent, mb, ceiling);
+                waits, percent, mb, ceiling);
         else
             say(out, "'millrace baseline' tells what it can.",
-                "Training waits for input %.1f%% of the time. The limit seems to be the storage: "
+                "Training %s for input %.1f%% of the time. The limit seems to be the storage: "
                 "%u reads under way yield %.0f MB/s.",
-                percent, in->depth, mb);
+                waits, percent, in->depth, mb);
         break;
     case MR_LIMIT_READ_DEPTH:
         say(out, "More --threads, or --engine uring with a larger --io-depth, would help.",
-            "Training waits for input %.1f%% of the time. The limit is the number of reads under "
+            "Training %s for input %.1f%% of the time. The limit is the number of reads under "
             "way: with %u at once, %.1f ms each, the storage delivers %.0f MB/s%s.",
-            percent, in->depth, in->samples ? 1e3 * in->read_s / (double)in->samples : 0, mb,
+            waits, percent, in->depth, in->samples ? 1e3 * in->read_s / (double)in->samples : 0, mb,
             ceiling > 0 && mb < 0.9 * ceiling ? ", less than it could" : "");
         break;
     case MR_LIMIT_HAND_OVER:

@@ -34,6 +34,7 @@ struct mr_verdict_input {
     double map_s;               /* decoding, resizing or a map, summed over samples */
     double ceiling_bytes_per_s; /* what the storage can deliver of such files; 0 = not known */
     int reads_hold_workers;     /* a worker waits for its read (threads engine) */
+    int computed;               /* nobody trained: the waiting follows from rates */
 };
 
 struct mr_verdict {

@@ -59,6 +59,7 @@ static void judge(struct mr_lab *lab, const struct mr_findings *f, const struct 
                  (per_image * need->batch),
         .ceiling_bytes_per_s = lab->random_mb_per_s * 1e6,
         .reads_hold_workers = 1,
+        .computed = 1,
     };
     if (!isfinite(in.ceiling_bytes_per_s))
         in.ceiling_bytes_per_s = 0;
