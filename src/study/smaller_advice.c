@@ -10,13 +10,11 @@
 
 #include "differential.h"
 #include "errtext.h"
+#include "studied_disk.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define MAKE_S       1.0 /* for making images smaller */
 #define DEFAULT_SIDE 224
@@ -27,20 +25,6 @@ static unsigned side_for(const struct mr_decoder_opts *d)
     if (!side)
         side = DEFAULT_SIDE;
     return (side * 8 + 6) / 7;
-}
-
-/* Folders are compared: files of an overlay have the numbers of what lies below. */
-static int is_on_storage(const struct mr_advice_opts *o)
-{
-    struct stat data, scratch;
-    char path[PATH_MAX];
-    if (mr_dataset_path(o->data, 0, path, sizeof path) < 0)
-        return 0;
-    char *slash = strrchr(path, '/');
-    if (slash)
-        slash[slash == path] = 0;
-    return !stat(slash ? path : ".", &data) && !stat(o->scratch, &scratch) &&
-           data.st_dev == scratch.st_dev;
 }
 
 static int try_it(const struct mr_advice_opts *o, const struct mr_findings *f,
@@ -83,7 +67,7 @@ int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f
                                   .box_s = MAKE_S,
                                   .should_stop = o->should_stop,
                                   .ctx = o->ctx};
-    if (!o->storage && !is_on_storage(o))
+    if (!o->storage && !mr_is_on_storage(o->data, o->scratch))
         return mr_fail(err, -EXDEV,
                        "nothing can be written where the images are, and %s is on "
                        "another storage",

@@ -3,8 +3,10 @@
 
 #include "environment.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void mr_studied_disk_find(struct mr_studied_disk *d, const char *path)
 {
@@ -32,4 +34,17 @@ int mr_studied_disk_has(const struct mr_studied_disk *d, const struct mr_disk *r
 struct mr_json *mr_studied_disk_json(const struct mr_studied_disk *d)
 {
     return d->name[0] ? mr_json_string(d->name) : mr_json_null();
+}
+
+/* Folders are compared: files of an overlay have the numbers of what lies below. */
+int mr_is_on_storage(const struct mr_dataset *data, const char *folder)
+{
+    struct stat with, of;
+    char path[PATH_MAX];
+    if (mr_dataset_path(data, 0, path, sizeof path) < 0)
+        return 0;
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    return !stat(slash ? path : ".", &with) && !stat(folder, &of) && with.st_dev == of.st_dev;
 }

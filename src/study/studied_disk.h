@@ -5,6 +5,8 @@
 #ifndef MR_STUDIED_DISK_H
 #define MR_STUDIED_DISK_H
 
+#include <millrace/dataset.h>
+
 #include "diskstats.h"
 #include "json.h"
 
@@ -17,5 +19,8 @@ void mr_studied_disk_find(struct mr_studied_disk *d, const char *path);
 int mr_studied_disk_has(const struct mr_studied_disk *d, const struct mr_disk *row);
 /* Its name, null when it is not known. */
 struct mr_json *mr_studied_disk_json(const struct mr_studied_disk *d);
+
+/* 1 when a folder is on the storage that the samples of a data set are on. */
+int mr_is_on_storage(const struct mr_dataset *data, const char *folder);
 
 #endif
