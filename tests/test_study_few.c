@@ -122,11 +122,38 @@ static void check(const struct mr_json *root)
     mr_markup_fini(&page);
 }
 
+/* The storage of the sizing is at least what the raw limit says, and what was read. */
+static void check_storage(const struct mr_json *root)
+{
+    double raw = 0;
+    int found = 0;
+    for (size_t i = 0; i < n_results(root); i++) {
+        const struct mr_json *e = result_of(root, i), *points = mr_json_at(e, "points");
+        const char *name = mr_json_text(mr_json_at(e, "experiment"));
+        for (size_t k = 0; !strcmp(name, "baseline") && k < mr_json_len(points); k++) {
+            const struct mr_json *p = mr_json_item(points, k);
+            if (!mr_json_is_true(mr_json_at(p, "emulated")) &&
+                !strcmp(mr_json_text(mr_json_at(p, "pattern")), "random-imagenet"))
+                raw = mr_json_number(mr_json_at(p, "read_mb_per_s"));
+        }
+        if (strcmp(name, "verdict"))
+            continue;
+        const struct mr_json *p = mr_json_item(points, 0);
+        double mb = mr_json_number(mr_json_at(p, "storage_mb_per_s"));
+        int by_raw = !strcmp(mr_json_text(mr_json_at(p, "storage_from")), "baseline");
+        assert_true(raw > 0 && mb >= 0.999 * raw);
+        assert_true(!by_raw || mb <= 1.001 * raw);
+        found = 1;
+    }
+    assert_true(found);
+}
+
 static void three_images_go_through_every_experiment(void **state)
 {
     struct mr_dataset *d = train_set_new(*state, "set", 3, 1);
     struct mr_json *root = study(*state, d, NULL);
     check(root);
+    check_storage(root);
     for (unsigned i = 0; mr_study_name(i); i++) {
         const struct mr_json *e = result_of(root, i);
         const char *why = mr_json_text(mr_json_at(e, "missing"));
