@@ -28,6 +28,8 @@ class Results(StudyCase):
         self.assertTrue(result["finished"])
         self.assertIsNone(result["missing"])
         self.assertEqual(sum(b["n"] for b in result["points"][0]["histogram"]), 96)
+        self.assertIn(result["points"][0]["cold"], ("data", "unproven"))
+        self.assertIn("Cache: 1 point read", self.section("files"))
         self.assertIn("<figure", self.section("files"))
         self.assertIn("This experiment was not run", self.section("read"))
         everything = json.loads((self.out / "results.json").read_text())
