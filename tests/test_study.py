@@ -81,6 +81,8 @@ class Results(StudyCase):
             self.assertIn("Checkpoint", names)
             for phase in point["phases"]:
                 self.assertLessEqual(phase["union_s"], phase["sum_s"] * 1.0001)
+            self.assertTrue(point["each_read_share"])
+            self.assertGreater(min(point["each_read_share"]), 0)
         self.assertEqual(self.section("phases").count("<figure"), 2)
 
     def test_three_images_are_enough(self):

@@ -51,6 +51,31 @@ static int n_steps(const struct mr_lab *lab)
     return lab->o->full ? 40 : 5;
 }
 
+/* The mean rate during each step.  The last of them ended at `end_s`: before the first there was
+ * more than the training. */
+static struct mr_json *each_step(const struct mr_json *time, const struct mr_json *rate,
+                                 const struct mr_train_result *r, double end_s)
+{
+    struct mr_json *list = mr_json_array();
+    double to = end_s;
+    for (uint64_t i = 0; i < r->steps; i++)
+        to -= r->step[i].step_s;
+    for (uint64_t i = 0; i < r->steps; i++) {
+        double from = to, sum = 0, n = 0;
+        to += r->step[i].step_s;
+        for (size_t k = 0; k < mr_json_len(time); k++) {
+            double at = mr_json_number(mr_json_item(time, k));
+            if (at > from && at <= to) {
+                sum += mr_json_number(mr_json_item(rate, k));
+                n++;
+            }
+        }
+        if (n > 0)
+            mr_json_append(list, mr_json_real(sum / n));
+    }
+    return list;
+}
+
 /* Takes the series' arrays. */
 static struct mr_json *point(struct mr_lab *lab, const struct series *series, double begin_s,
                              double end_s)
@@ -108,6 +133,8 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         double end = (double)(mr_clock_ns() - series.start_ns) / 1e9 - result.drain_s;
         struct mr_json *p = point(lab, &series, begin, checkpoints ? end : NAN);
         kept = 1;
+        mr_json_set(p, "each_read_mb_per_s", each_step(series.time, series.read, &result, end));
+        mr_json_set(p, "each_write_mb_per_s", each_step(series.time, series.write, &result, end));
         mr_json_set(p, "variant", mr_json_string(name));
         mr_json_set(p, "device", mr_json_string(t.device.name));
         mr_lab_input_json(p, &input);

@@ -58,6 +58,17 @@ static void add_phase(const struct mr_trace_summary *s, const char *name, int tr
     }
 }
 
+/* Reading as a share of training, step by step: how far batches lie apart. */
+static struct mr_json *step_shares(const struct mr_trace_summary *s)
+{
+    struct mr_json *list = mr_json_array();
+    for (size_t i = 0; i < s->n_steps; i++)
+        if (s->step[i].compute_ns && s->step[i].read_ns)
+            mr_json_append(
+                list, mr_json_real((double)s->step[i].read_ns / (double)s->step[i].compute_ns));
+    return list;
+}
+
 /* What the trace in `path` says, as a point. */
 static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle,
                       const struct mr_lab_input *input)
@@ -83,6 +94,7 @@ static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle,
                     train >= 0 && read >= 0 ? mr_json_real((double)s->phase[read].union_ns /
                                                            (double)s->phase[train].union_ns)
                                             : mr_json_null());
+        mr_json_set(p, "each_read_share", step_shares(s));
         mr_lab_point(lab, p);
     }
     mr_trace_summary_free(s);

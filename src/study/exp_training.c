@@ -37,11 +37,12 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
     if (!code)
         code = mr_lab_train(lab, s, &t, &input, &r);
     if (!code && r.steps > first) {
-        struct mr_json *p = mr_lab_storage_json(s);
+        struct mr_json *p = mr_lab_storage_json(s), *each = mr_json_array();
         double seconds = 0, wait = 0;
         for (uint64_t i = first; i < r.steps; i++) {
             seconds += r.step[i].step_s;
             wait += r.step[i].wait_s;
+            mr_json_append(each, mr_json_real(r.step[i].step_s));
         }
         double n = (double)(r.steps - first);
         mr_json_set(p, "prefetch", mr_json_int(prefetch));
@@ -52,6 +53,7 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
         mr_json_set(p, "seconds", mr_json_real(seconds));
         mr_json_set(p, "first_fill_s", mr_json_real(r.first_fill_s));
         mr_json_set(p, "step_s", mr_json_real(seconds / n));
+        mr_json_set(p, "each_step_s", each);
         mr_json_set(p, "wait_share", mr_json_real(wait / seconds));
         mr_lab_input_json(p, &input);
         mr_lab_point(lab, p);

@@ -24,7 +24,7 @@ static const struct mr_experiment_row rows[] = {
     {"overlap", 122, 9400, 0, mr_exp_overlap},
     {"batch", 25, 150, 0, mr_exp_batch},
     {"activity", 36, 260, 0, mr_exp_activity},
-    {"checkpoint", 82, 1600, 0, mr_exp_checkpoint},
+    {"checkpoint", 87, 1600, 0, mr_exp_checkpoint},
     {"phases", 16, 85, 0, mr_exp_phases, .traces = 1},
     {"files", 4, 2, 0.001, mr_exp_files},
     {"verdict", 35, 700, 0.003, mr_exp_verdict},
