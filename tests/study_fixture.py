@@ -10,7 +10,8 @@ EXPERIMENTS = ["verdict", "baseline", "read", "decode", "overlap", "batch", "act
 READ_MB = {"disk": 2500.0, "hdd": 163.0, "ssd": 281.0, "optane": 1603.0, "lustre": 1969.0}
 WRITE_MB = {"disk": 1750.0, "hdd": 133.0, "ssd": 195.0, "optane": 512.0, "lustre": 992.0}
 FILES_AT_1 = {"disk": 6000.0, "hdd": 80.0, "ssd": 1200.0, "optane": 3000.0, "lustre": 300.0}
-GAIN = {"disk": 0.5, "hdd": 0.4, "ssd": 0.5, "optane": 0.6, "lustre": 0.97}
+GAIN = {"disk": (1, 1.41, 2, 2.83), "hdd": (1, 1.65, 1.95, 2.3), "ssd": (1, 1.95, 2.6, 2.83),
+        "optane": (1, 1.95, 2.9, 3.48), "lustre": (1, 1.99, 3.95, 7.8)}
 ACCELERATORS = {"resnet50-v100": 328.0, "resnet50-a100": 920.0, "resnet50-h100": 1786.0}
 
 
@@ -39,8 +40,8 @@ def read(speed, decode=False):
     points = []
     for storage, rate in FILES_AT_1.items():
         for engine, more in (("threads", 1.0), ("uring", 1.6)):
-            for threads in (1, 2, 4, 8):
-                x = rate * more * threads ** GAIN[storage] * (speed if storage == "disk" else 1)
+            for threads, gain in zip((1, 2, 4, 8), GAIN[storage]):
+                x = rate * more * gain * (speed if storage == "disk" else 1)
                 x = min(x, 600 * min(threads, 2) * speed) if decode else x
                 points.append({**on(storage), "engine": engine, "threads": threads, "images": 1600,
                                "io_depth": 4 * threads if engine == "uring" else None,
@@ -56,7 +57,8 @@ def read(speed, decode=False):
 def overlap(_speed):
     def point(storage, prefetch, threads, step_s, synthetic=False):
         return {**on(storage), "prefetch": prefetch, "threads": threads, "synthetic": synthetic,
-                "device": "emulated:1.5", "steps": 20, "step_s": step_s, "seconds": 20 * step_s,
+                "device": "emulated:1.5", "steps": 2, "step_s": step_s, "seconds": 2 * step_s,
+                "each_step_s": [0.99 * step_s, 1.01 * step_s],
                 "first_fill_s": 0.4, "wait_share": 1 - 1.5 / step_s}
     points = [point("disk", 1, 1, 1.5, synthetic=True)]
     for storage in READ_MB:
@@ -77,13 +79,14 @@ def batch(speed):
 def activity(_speed):
     times = [i / 10 for i in range(300)]
     common = {**on("disk"), "device": "emulated:1.5", "block_device": "vda", "time_s": times,
-              "begin_s": 0.0, "write_mb_per_s": [0.0] * len(times), "end_of_run_s": None}
+              "begin_s": 0.0, "write_mb_per_s": [0.0] * len(times), "end_of_run_s": None,
+              "each_read_mb_per_s": [15.0, 25.0, 20.0], "each_write_mb_per_s": [0.0] * 3}
     return [{**common, "variant": "prefetch 1",
              "read_mb_per_s": [20 + 10 * math.sin(t) for t in times]},
             {**common, "variant": "prefetch 0",
              "read_mb_per_s": [60.0 if i % 15 < 3 else 0.0 for i in range(len(times))]},
             {**common, "variant": "checkpoints to a burst buffer", "end_of_run_s": 24.0,
-             "read_mb_per_s": [20.0] * len(times),
+             "read_mb_per_s": [20.0] * len(times), "each_write_mb_per_s": [50.0, 80.0, 60.0],
              "write_mb_per_s": [130.0 if t % 6 < 3 else 0.0 for t in times]}]
 
 
@@ -93,11 +96,17 @@ def checkpoint(_speed):
             ("sync", "lustre", None, 0.7, 0.7, None),
             ("burst", "optane", "hdd", 1.41, 1.4, 6.5), ("lazy", "optane", "hdd", 0.005, 1.6, 6.9),
             ("sync", "disk", None, 0.6, 0.6, None), ("lazy", "disk", None, 0.004, 0.7, None)]
-    return [{"mode": mode, "storage": storage, "drain": drain, "steps": 20, "step_s": 1.5,
-             "emulated": storage not in (None, "disk"), "checkpoints": int(mode != "none"),
-             "seconds": 30 + stall, "stall_s": stall, "share": stall / (30 + stall),
-             "durable_fast_s": fast, "durable_slow_s": slow, "bytes": 704000000}
-            for mode, storage, drain, stall, fast, slow in rows]
+    points = []
+    for mode, storage, drain, stall, fast, slow in rows:
+        each = {"none": [], "sync": [0.99 * stall, 1.01 * stall]}.get(mode, [stall])
+        steps = 2 if mode == "sync" else 3
+        points.append({"mode": mode, "storage": storage, "drain": drain, "steps": steps,
+                       "step_s": 1.5, "emulated": storage not in (None, "disk"),
+                       "checkpoints": len(each), "seconds": 1.5 * steps + sum(each),
+                       "stall_s": sum(each), "each_stall_s": each, "share": stall / (30 + stall),
+                       "durable_fast_s": fast, "durable_slow_s": slow,
+                       "bytes": 704000000 if each else 0})
+    return points
 
 
 def phases(_speed):
@@ -108,6 +117,7 @@ def phases(_speed):
                                         ("Train", 0.1, 0.9))]
         spans.append(["Checkpoint", 5.0, 5.1])
         points.append({**on("hdd"), "shuffle": shuffle, "read_share_of_train": share,
+                       "each_read_share": [share * (0.9 + 0.02 * i) for i in range(10)],
                        "phases": [{"name": name, "union_s": union, "sum_s": 2 * union,
                                    "bytes": 100000000, "mb_per_s": 30.0, "hidden_share": 0.95}
                                   for name, union in (("Read", 30 * share), ("Load", 32 * share),

@@ -64,12 +64,13 @@ class CheckStudy(unittest.TestCase):
     def test_checkpoints_that_cost_too_much_or_too_little(self):
         for stall in (3.0, 11.0):
             study = copy.deepcopy(self.study)
-            point(study, "checkpoint", mode="sync", storage="hdd")["stall_s"] = stall
+            point(study, "checkpoint", mode="sync", storage="hdd")["stall_s"] = 2 * stall
             self.assert_fails("a checkpoint on hdd stalls", study)
 
     def test_the_stall_is_of_one_checkpoint(self):
         p = point(self.study, "checkpoint", mode="sync", storage="hdd")
-        p["stall_s"], p["checkpoints"] = 5 * p["stall_s"], 5
+        self.assertEqual(p["checkpoints"], 2)
+        p["stall_s"], p["checkpoints"] = 2.5 * p["stall_s"], 5
         self.assertEqual(self.lines(self.study), [])
 
     def test_a_shorter_step_proves_nothing(self):
@@ -85,7 +86,7 @@ class CheckStudy(unittest.TestCase):
     def test_few_steps_are_judged_as_twenty(self):
         for mode in ("burst", "sync"):
             p = point(self.study, "checkpoint", mode=mode, storage="optane")
-            p["steps"], p["seconds"] = 3, p["seconds"] - 17 * 1.5
+            p["steps"], p["seconds"] = p["steps"] + 17, p["seconds"] + 17 * 1.5
         self.assertEqual(self.lines(self.study), [])
         point(self.study, "checkpoint", mode="burst")["seconds"] += 0.8
         self.assert_fails("with a burst buffer")

@@ -273,7 +273,14 @@ class OneStudy(ReportCase):
         self.assertIn("32 points on emulated devices", said)
         self.assertIn("40 points of 3 runs each", said)
         self.assertIn("at most 5.0% of", said)
-        self.assertIn("one run: no spread is known", self.method(text, "overlap"))
+        self.assertIn("21 points of 2 steps each; between the slowest and the fastest step of a "
+                      "point lie at most 2.0% of", self.method(text, "overlap"))
+        self.assertIn("2 points of 10 steps each; the middle half of a point's steps lies within "
+                      "at most 10.1%", self.method(text, "phases"))
+        self.assertIn("5 points of 2 checkpoints each", self.method(text, "checkpoint"))
+        self.assertIn("3 points of one checkpoint: no spread is known",
+                      self.method(text, "checkpoint"))
+        self.assertIn("1 point of one run: no spread is known", self.method(text, "files"))
         self.assertIn("files read, cold</span>", text)
         self.assertIn("one run", section(text, "baseline"))
         self.assertIn("3, ±2.0%", section(text, "baseline"))
@@ -287,6 +294,15 @@ class OneStudy(ReportCase):
         self.assertNotIn("proven so", self.method(text, "read"))
         self.assertIn("files read, cold unproven</span>", text)
         self.assertIn("files read, cold unproven", run("report", self.dir / "s").out)
+
+    def test_the_verdict_rests_on_medians(self):
+        results = study_fixture.study(["verdict"])
+        self.assertIn("Spread: the pipeline's rates are medians of several runs; how far these lie "
+                      "apart was not kept.", self.method(self.render(results), "verdict"))
+        for name in ("rounds", "runs"):
+            results = study_fixture.study(["verdict"])
+            results["results"][0]["points"][0][name] = 5
+            self.assertIn("medians of 5 runs each;", self.method(self.render(results), "verdict"))
 
     def test_waiting_is_a_part_of_decoding(self):
         self.render(study_fixture.study(["decode"]))
@@ -321,7 +337,8 @@ class OneStudy(ReportCase):
         results = study_fixture.study(["checkpoint"])
         for p in results["results"][0]["points"]:
             if p["mode"] != "none":
-                p.update(checkpoints=5, stall_s=5 * p["stall_s"], seconds=150 + 5 * p["stall_s"])
+                stall = p["stall_s"] / p["checkpoints"]
+                p.update(checkpoints=5, stall_s=5 * stall, seconds=150 + 5 * stall)
         part = section(self.render(results), "checkpoint")
         self.assertIn("<td>sync</td><td class=\"text\">hdd (emulated)</td>"
                       "<td class=\"text\">-</td><td>5.40</td>", part)
@@ -393,7 +410,7 @@ class OneStudy(ReportCase):
         self.assertIn("(4 of 4) come within 0.0%", self.here(text, "baseline"))
         self.assertIn("2,500 / 1,750 MB/s (read / write) in order, 2,600",
                       self.here(text, "baseline"))
-        self.assertIn("lustre (emulated) 7.52", self.here(text, "read"))
+        self.assertIn("lustre (emulated) 7.80", self.here(text, "read"))
         self.assertIn("reaches", self.here(text, "decode"))
         self.assertIn("more than 0.3% longer", self.here(text, "overlap"))
         self.assertIn("Without prefetch a step is up to 33.3% longer (hdd (emulated), 1 thread)",
@@ -419,6 +436,8 @@ class OneStudy(ReportCase):
             for p in e["points"]:
                 if e["experiment"] == "checkpoint":
                     p["steps"] = 3
+        self.assertIn("computed from runs of 2 to 3 steps",
+                      section(self.render(study_fixture.study()), "checkpoint"))
         text = self.render(results)
         for name in ("read", "decode"):
             self.assertIn("threads (uring: 4 reads under way for each)", section(text, name))
@@ -426,7 +445,7 @@ class OneStudy(ReportCase):
         self.assertIn("one checkpoint, computed from runs of 3 steps", section(text, "checkpoint"))
         self.assertIn("Steps of a run: 3.", self.method(text, "checkpoint"))
         self.assertIn("<th>whole run, s</th>", section(text, "checkpoint"))
-        self.assertIn("<td>35.4</td></tr>", section(text, "checkpoint"))
+        self.assertIn("<td>13.8</td></tr>", section(text, "checkpoint"))
 
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
@@ -439,7 +458,7 @@ class OneStudy(ReportCase):
                           part[part.index("of the baseline reached"):])
         self.assertEqual([r[0] for r in rows], ["this disk", "hdd (emulated)", "ssd (emulated)",
                                                 "optane (emulated)", "lustre (emulated)"])
-        self.assertEqual(rows[1], ("hdd (emulated)", "uring, 8 threads", "32.3", "20"))
+        self.assertEqual(rows[1], ("hdd (emulated)", "uring, 8 threads", "32.4", "20"))
         self.assertEqual(rows[4][3], "no baseline")
 
     def test_summary_is_printed(self):
@@ -507,15 +526,89 @@ class TwoStudies(ReportCase):
             text = self.compare()
             self.assertEqual(re.search(row, section(text, "checkpoint")).groups(), said)
 
+    def marks(self, change):
+        """The words that mark each row, by section, after `change` of every point of B."""
+        results = study_fixture.study()
+        for e in results["results"]:
+            for p in e["points"]:
+                change(e["experiment"], p)
+        study_fixture.write(self.a, study_fixture.study())
+        study_fixture.write(self.b, results)
+        text = self.compare()
+        row = r"<tr><td>([^<]*)</td><td class=\"(|better|worse|differs)\">"
+        return {name: dict(re.findall(row, section(text, name)))
+                for name in ("verdict", "overlap", "activity", "checkpoint", "phases")}
+
+    def test_what_is_many_times_worse_is_marked_in_every_experiment(self):
+        times = {"overlap": ("step_s", 4), "checkpoint": ("stall_s", 10),
+                 "phases": ("read_share_of_train", 8), "activity": ("read_mb_per_s", 4),
+                 "verdict": ("fetch_s", 4)}
+
+        def change(experiment, p):
+            field, by = times.get(experiment, (None, 1))
+            for name in (field, f"each_{field}", "each_read_share"):
+                if isinstance(p.get(name), list):
+                    p[name] = [by * x for x in p[name]]
+                elif name in p:
+                    p[name] *= by
+
+        marks = self.marks(change)
+        self.assertEqual(set(marks["overlap"].values()), {"worse"})
+        self.assertEqual(set(marks["phases"].values()), {"worse"})
+        self.assertEqual(set(marks["activity"].values()), {"differs"})
+        self.assertEqual({way for way, mark in marks["checkpoint"].items() if mark != "worse"},
+                         {"lazy, optane (emulated), then hdd (emulated)", "lazy, this disk"},
+                         "50 ms in 20 steps are nothing")
+        self.assertEqual({what for what, mark in marks["verdict"].items() if mark},
+                         {"fetch, s a step"})
+        self.assertIn("<th>spread of steps</th>", section(self.compare(), "overlap"))
+        self.assertIn("<th>spread of checkpoints</th>", section(self.compare(), "checkpoint"))
+
+    def test_what_lies_within_the_spread_is_not_marked(self):
+        def change(experiment, p):
+            if experiment == "overlap":
+                p["each_step_s"] = [x * p["step_s"] for x in (0.8, 1.2)]
+                p["step_s"] *= 1.3
+            elif experiment == "checkpoint":
+                p["each_stall_s"] = [x * y for x, y in zip((0.6, 1.4), p["each_stall_s"])]
+                p["stall_s"] *= 1.7
+            elif experiment == "phases":
+                p["read_share_of_train"] *= 1.08
+            elif experiment == "activity":
+                p["read_mb_per_s"] = [1.4 * x for x in p["read_mb_per_s"]]
+            elif experiment == "verdict":
+                p["rates"]["cold"] *= 1.049
+                p["control"], p["decode_s"] = 0.7, p["decode_s"] * 1.2
+
+        for name, rows in self.marks(change).items():
+            self.assertTrue(rows, name)
+            self.assertEqual(set(rows.values()), {""}, (name, rows))
+
+    def test_one_checkpoint_has_no_spread_and_what_has_none_must_be_three_times(self):
+        for by, mark in ((2.9, ""), (3.1, "worse"), (1 / 2.9, ""), (1 / 3.1, "better")):
+            def change(experiment, p):
+                if p.get("mode") == "burst":
+                    p["stall_s"] *= by
+            rows = self.marks(change)["checkpoint"]
+            self.assertEqual(rows["burst, optane (emulated), then hdd (emulated)"], mark, by)
+        self.assertIn("<td>one checkpoint</td>", section(self.compare(), "checkpoint"))
+
+    def test_a_study_that_did_not_keep_its_steps_has_no_spread(self):
+        rows = self.marks(lambda experiment, p: p.pop("each_step_s", None))["overlap"]
+        self.assertEqual(set(rows.values()), {""})
+        self.assertIn("<td>not known</td>", section(self.compare(), "overlap"))
+
     def test_everything_is_compared(self):
         text = self.compare()
         self.assertIn("delivers 1210 images/s", section(text, "verdict"))
         self.assertIn("delivers 1815 images/s", section(text, "verdict"))
         self.assertIn("fetch, s a step", section(text, "verdict"))
-        self.assertIn("images/s delivered, cold</td><td class=\"\">+50.0%</td><td>1,210</td>"
-                      "<td>1,815</td><td>one run</td>", section(text, "verdict"))
-        self.assertIn("resnet50-v100 fed</td><td class=\"\">+66.7%</td><td>3</td><td>5</td>",
-                      section(text, "verdict"))
+        self.assertIn("images/s delivered, cold</td><td class=\"better\">+50.0% ▲ better</td>"
+                      "<td>1,210</td><td>1,815</td><td>5.0%, 5.0%</td>", section(text, "verdict"))
+        self.assertIn("fetch, s a step</td><td class=\"\">+0.0%</td><td>0.020</td><td>0.020</td>"
+                      "<td>medians of several runs</td>", section(text, "verdict"))
+        self.assertIn("resnet50-v100 fed</td><td class=\"\">+66.7%</td><td>3</td><td>5</td>"
+                      "<td>medians of several runs</td>", section(text, "verdict"))
         self.assertIn("hdd (emulated), in order</td><td class=\"\">+0.0%</td><td>133</td>",
                       section(text, "baseline-written"))
         self.assertIn("median file, KiB at most</td><td class=\"\">+0.0%</td><td>128</td>",

@@ -2,9 +2,10 @@
  *
  * Points are matched by what identifies them (storage, engine, threads, ...); of each one figure is
  * compared: a number, or the mean of a series over time.  A difference counts when it is larger
- * than both points' own spread, and than 5%.  Of a point that was measured once nobody knows the
- * spread: no difference of it counts, except that something was nothing before, or is nothing now.
- * What only one of the studies has is listed. */
+ * than both points' own spread, and than 5%.  The spread is that of several runs, or within a run
+ * of its steps or checkpoints.  Of a figure that was measured once nobody knows it: then a
+ * difference counts when one is three times the other, or when something was nothing before, or is
+ * nothing now.  What only one of the studies has is listed. */
 #include "report.h"
 
 #include "errtext.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #define NOISE 0.05
+#define ALONE 3.0 /* times: a difference of figures whose spread is not known */
 
 enum better { MORE, LESS, NEITHER };
 
@@ -30,28 +32,39 @@ static const struct measure {
     enum better better;
     double least;        /* a smaller difference is none */
     const char *keys[4]; /* what identifies a point */
+    const char *each;    /* the list that its spread is that of, NULL = "runs", */
+    const char *of;      /* and what an item of it is of, NULL = "run" */
+    const char *alone;   /* what stands for a spread that is not known, NULL = "one run" */
 } measures[] = {
     {"baseline", "baseline", "Raw limits: read", "Limits", "read_mb_per_s", "MB/s",
      .keys = {"storage", "pattern"}},
     {"baseline", "baseline-written", "Raw limits: written", NULL, "write_mb_per_s", "MB/s",
-     .keys = {"storage", "pattern"}},
+     .keys = {"storage", "pattern"}, .each = "write_runs"},
     {"read", "read", "Reading files", "Read", "images_per_s", "files/s",
      .keys = {"storage", "engine", "threads"}},
     {"decode", "decode", "Decoding", "Decode", "images_per_s", "images/s",
      .keys = {"storage", "engine", "threads"}},
     {"overlap", "overlap", "Training with input", "Overlap", "step_s", "s a step", LESS,
-     .keys = {"storage", "prefetch", "threads", "synthetic"}},
+     .keys = {"storage", "prefetch", "threads", "synthetic"}, .each = "each_step_s", .of = "step"},
     {"batch", "batch", "Batch size", "Batch", "s_per_image", "s an image", LESS,
      .keys = {"device", "batch"}},
     {"activity", "activity", "Activity: read", "Activity", "read_mb_per_s", "MB/s on average",
-     NEITHER, .keys = {"variant", "storage"}},
+     NEITHER, .least = 1, .keys = {"variant", "storage"}, .each = "each_read_mb_per_s",
+     .of = "step"},
     {"activity", "activity-written", "Activity: written", NULL, "write_mb_per_s", "MB/s on average",
-     NEITHER, .keys = {"variant", "storage"}},
+     NEITHER, .least = 1, .keys = {"variant", "storage"}, .each = "each_write_mb_per_s",
+     .of = "step"},
     {"checkpoint", "checkpoint", "Checkpoints", "Checkpoints", "stall_s", "s of stall a checkpoint",
-     LESS, .least = 0.01, .keys = {"mode", "storage", "drain"}},
+     LESS, .least = 0.05, .keys = {"mode", "storage", "drain"}, .each = "each_stall_s",
+     .of = "checkpoint"},
     {"phases", "phases", "Phases", "Phases", "read_share_of_train", "reading / training", LESS,
-     .keys = {"storage", "shuffle"}},
+     .keys = {"storage", "shuffle"}, .each = "each_read_share", .of = "step"},
 };
+
+/* The verdict's rates are medians whose runs are not kept.  Decoding of cached images was measured
+ * again with the proof. */
+#define MEDIANS    "medians of several runs"
+#define CONTROLLED .each = "control", .alone = MEDIANS
 
 struct pair { /* what both sides of a comparison have */
     const struct mr_json *root[2];
@@ -133,16 +146,25 @@ static int find(const struct mr_view *v, const struct measure *m, const char *ke
     return -1;
 }
 
-/* Of point i for the figure; NaN when there was one run. */
-static double spread_of(const struct mr_view *v, unsigned i, const struct measure *m)
-{
-    const char *runs = !strcmp(m->field, "write_mb_per_s") ? "write_runs" : "runs";
-    return mr_view_list_spread(v, i, runs);
-}
-
 struct figures { /* of one thing in both studies */
-    double x[2], spread[2];
+    double x[2];
+    double spread[2];  /* NaN: not known */
+    const char *alone; /* why not, in words */
 };
+
+/* Of the figure in both studies; NaN where there was one of what it is of. */
+static void add_spreads(const struct mr_view v[2], const unsigned point[2], const struct measure *m,
+                        struct figures *f, char *words, size_t cap)
+{
+    const char *list = m->each ? m->each : "runs";
+    snprintf(words, cap, "one %s", m->of ? m->of : "run");
+    f->alone = words;
+    for (unsigned k = 0; k < 2; k++) {
+        f->spread[k] = mr_view_list_spread(&v[k], point[k], list);
+        if (m->each && !mr_view_at(&v[k], point[k], list))
+            f->alone = "not known";
+    }
+}
 
 /* Is the difference more than noise? */
 static int counts(const struct measure *m, const struct figures *f)
@@ -152,9 +174,10 @@ static int counts(const struct measure *m, const struct figures *f)
         return 0;
     if (a == 0 || b == 0)
         return 1;
-    /* fmax would pass over a spread that is not known */
-    return isfinite(f->spread[0] + f->spread[1]) &&
-           fabs(b / a - 1) > fmax(fmax(f->spread[0], f->spread[1]), NOISE);
+    double times = fmax(a, b) / fmin(a, b);     /* whichever of the studies comes first */
+    if (!isfinite(f->spread[0] + f->spread[1])) /* fmax would pass over one that is not known */
+        return times >= ALONE;
+    return times - 1 > fmax(fmax(f->spread[0], f->spread[1]), NOISE);
 }
 
 static void difference(const struct measure *m, const struct figures *f, struct mr_markup *out)
@@ -189,7 +212,7 @@ static void row(const struct measure *m, const char *key, const struct figures *
         mr_markup_add(out, "<td>%.1f%%, %.1f%%</td></tr>", 100 * fmin(f->spread[0], 1e4),
                       100 * fmin(f->spread[1], 1e4));
     else
-        mr_markup_add(out, "<td>one run</td></tr>");
+        mr_markup_add(out, "<td>%s</td></tr>", f->alone);
 }
 
 static void names(const struct pair *p)
@@ -200,12 +223,14 @@ static void names(const struct pair *p)
     }
 }
 
-static void begin_table(const struct pair *p, const char *what)
+/* `of`: what lies apart by the spread, NULL when that is not the same in all rows. */
+static void begin_table(const struct pair *p, const char *what, const char *of)
 {
     mr_markup_add(p->out, "<div class=\"scroll\"><table><thead><tr><th>%s</th><th>difference",
                   what);
     names(p);
-    mr_markup_add(p->out, "</th><th>spread of runs</th></tr></thead><tbody>");
+    mr_markup_add(p->out, "</th><th>spread%s%s%s</th></tr></thead><tbody>", of ? " of " : "",
+                  of ? of : "", of ? "s" : "");
 }
 
 /* Points of study `k` that the other one does not have. */
@@ -269,10 +294,10 @@ static void compare_points(struct pair *p, struct mr_view v[2], const struct mea
             continue;
         const unsigned point[] = {i, (unsigned)other};
         struct figures f;
-        for (unsigned k = 0; k < 2; k++) {
+        char alone[32];
+        for (unsigned k = 0; k < 2; k++)
             f.x[k] = figure_of(&v[k], point[k], m);
-            f.spread[k] = spread_of(&v[k], point[k], m);
-        }
+        add_spreads(v, point, m, &f, alone, sizeof alone);
         if (!(f.x[0] >= 0 && f.x[1] >= 0 && f.x[0] + f.x[1] > 0 && isfinite(f.x[0] + f.x[1])))
             continue;
         row(m, key, &f, &table);
@@ -282,7 +307,7 @@ static void compare_points(struct pair *p, struct mr_view v[2], const struct mea
     }
     if (table.len) {
         mr_view_plot(&v[0], &c);
-        begin_table(p, m->unit);
+        begin_table(p, m->unit, m->of ? m->of : "run");
         mr_markup_add(p->out, "%s</tbody></table></div>", table.data);
     } else {
         mr_chart_fini(&c);
@@ -307,12 +332,33 @@ static void compare(struct pair *p, const struct measure *m)
         p->code = v[0].code;
 }
 
-/* One figure of points 0, measured once in each study. */
+/* The runs that say how far apart those of the verdict's rate may have been, which are not kept:
+ * the same was done for Decoding, on the real storage with a worker a core. */
+static double decoding_spread(const struct mr_json *root, double cores)
+{
+    struct mr_view v = {.e = mr_view_find(root, "decode")};
+    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
+        const char *storage = mr_view_text(&v, i, "storage"),
+                   *engine = mr_view_text(&v, i, "engine");
+        if (storage && engine && !strcmp(storage, "disk") && !strcmp(engine, "threads") &&
+            mr_view_number(&v, i, "threads") == cores)
+            return mr_view_list_spread(&v, i, "runs");
+    }
+    return NAN;
+}
+
+/* One figure of points 0.  Its spread is not known, but where `each` says how it can be: by a
+ * `control`, which is 1 where two measurements agree, or by the `runs` of Decoding. */
 static void single(struct pair *p, const struct mr_view v[2], const struct measure *m,
                    const char *field)
 {
     struct figures f = {{mr_view_number(&v[0], 0, field), mr_view_number(&v[1], 0, field)},
-                        {NAN, NAN}};
+                        {NAN, NAN},
+                        m->alone ? m->alone : "one run"};
+    for (unsigned k = 0; m->each && k < 2; k++)
+        f.spread[k] = !strcmp(m->each, "control")
+                          ? fabs(mr_view_number(&v[k], 0, "control") - 1)
+                          : decoding_spread(p->root[k], mr_view_number(&v[k], 0, "cores"));
     if (f.x[0] >= 0 && f.x[1] >= 0 && isfinite(f.x[0] + f.x[1]))
         row(m, m->title, &f, p->out);
 }
@@ -330,7 +376,7 @@ static void compare_sizing(struct pair *p, const struct mr_view v[2])
             continue;
         snprintf(title, sizeof title, "%s fed", name);
         snprintf(path, sizeof path, "sizing.%zu.feeds", i);
-        single(p, v, &(struct measure){.title = title, .least = 1}, path);
+        single(p, v, &(struct measure){.title = title, .least = 1, .alone = MEDIANS}, path);
     }
 }
 
@@ -354,7 +400,8 @@ static double median_bytes(const struct mr_view *v)
 
 static void median_size(struct pair *p, const struct mr_view v[2])
 {
-    struct figures f = {{median_bytes(&v[0]) / 1024, median_bytes(&v[1]) / 1024}, {NAN, NAN}};
+    struct figures f = {
+        {median_bytes(&v[0]) / 1024, median_bytes(&v[1]) / 1024}, {NAN, NAN}, "counted"};
     if (f.x[0] > 0 && f.x[1] > 0)
         row(&(struct measure){.better = NEITHER}, "median file, KiB at most", &f, p->out);
 }
@@ -363,12 +410,15 @@ static void median_size(struct pair *p, const struct mr_view v[2])
 static void verdicts(struct pair *p)
 {
     static const struct measure parts[] = {
-        {.field = "rates.cold", .title = "images/s delivered, cold"},
-        {.field = "fetch_s", .title = "fetch, s a step", .better = LESS},
-        {.field = "decode_s", .title = "decode, s a step", .better = LESS},
-        {.field = "hand_over_s", .title = "hand-over, s a step", .better = LESS},
-        {.field = "compute_s", .title = "compute, s a step", .better = LESS},
-        {.field = "image_cpu_s", .title = "CPU, s an image", .better = LESS},
+        {.field = "rates.cold",
+         .title = "images/s delivered, cold",
+         .each = "runs",
+         .alone = MEDIANS},
+        {.field = "fetch_s", .title = "fetch, s a step", .better = LESS, .alone = MEDIANS},
+        {.field = "decode_s", .title = "decode, s a step", .better = LESS, CONTROLLED},
+        {.field = "hand_over_s", .title = "hand-over, s a step", .better = LESS, .alone = MEDIANS},
+        {.field = "compute_s", .title = "compute, s a step", .better = LESS, .alone = "one run"},
+        {.field = "image_cpu_s", .title = "CPU, s an image", .better = LESS, CONTROLLED},
     };
     struct mr_view v[2];
     mr_markup_add(p->out, "<section id=\"verdict\"><h2>Verdict</h2>");
@@ -392,7 +442,7 @@ static void verdicts(struct pair *p)
             mr_markup_add(p->out, "</p></div>");
         }
         mr_markup_add(p->out, "</div>");
-        begin_table(p, "");
+        begin_table(p, "", NULL);
         for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
             single(p, v, &parts[i], parts[i].field);
         compare_sizing(p, v);
@@ -405,7 +455,10 @@ static void verdicts(struct pair *p)
 static void compare_files(struct pair *p)
 {
     static const struct measure parts[] = {
-        {.field = "samples", .title = "files in the data set", .better = NEITHER},
+        {.field = "samples",
+         .title = "files in the data set",
+         .better = NEITHER,
+         .alone = "counted"},
         {.field = "requests.0.read_kb", .title = "KB a request", .better = NEITHER},
         {.field = "requests.0.wait_ms", .title = "ms that a request takes", .better = LESS},
         {.field = "requests.0.queue", .title = "requests under way", .better = NEITHER},
@@ -418,7 +471,7 @@ static void compare_files(struct pair *p)
     for (unsigned k = 0; k < 2; k++)
         v[k] = (struct mr_view){.e = mr_view_find(p->root[k], "files"), .out = p->out};
     if (both_have(p, v)) {
-        begin_table(p, "");
+        begin_table(p, "", NULL);
         median_size(p, v);
         for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
             single(p, v, &parts[i], parts[i].field);
@@ -460,9 +513,10 @@ int mr_report_compare(const struct mr_json *a, const char *name_a, const struct 
     mr_markup_add(page, " and ");
     mr_markup_text(page, name_b);
     mr_markup_add(
-        page, "</h1><p class=\"lead\">Differences larger than the spread of either study's runs "
-              "(and than 5%%) are marked. Where there was one run nobody knows the spread, and "
-              "nothing is marked unless it was, or became, nothing.</p>");
+        page, "</h1><p class=\"lead\">Differences larger than the spread in either study, of its "
+              "runs, steps or checkpoints, and than 5%% are marked. Where a spread is not known a "
+              "difference is marked when one figure is three times the other, or when something "
+              "was, or became, nothing.</p>");
     verdicts(&p);
     for (unsigned i = 0; i < N; i++)
         compare(&p, &measures[i]);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct mr_json *mr_view_find(const struct mr_json *root, const char *experiment)
@@ -75,25 +76,64 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
         *lo = *hi = 0;
 }
 
-unsigned mr_view_n_runs(const struct mr_view *v, unsigned i)
+const char *mr_view_each(const struct mr_view *v, unsigned i, const char **one)
 {
-    const struct mr_json *runs = mr_view_at(v, i, "runs");
-    return mr_json_is_array(runs) ? (unsigned)mr_json_len(runs) : 0;
+    static const char *const lists[][2] = {
+        {"runs", "run"},
+        {"each_step_s", "step"},
+        {"each_s_per_image", "step"},
+        {"each_stall_s", "checkpoint"},
+        {"each_read_share", "step"},
+        {"each_read_mb_per_s", "step"},
+    };
+    for (unsigned k = 0; k < sizeof lists / sizeof *lists; k++)
+        if (mr_json_is_array(mr_view_at(v, i, lists[k][0]))) {
+            *one = lists[k][1];
+            return lists[k][0];
+        }
+    *one = "run";
+    return NULL;
+}
+
+unsigned mr_view_n_each(const struct mr_view *v, unsigned i)
+{
+    const char *one, *list = mr_view_each(v, i, &one);
+    return list ? (unsigned)mr_json_len(mr_view_at(v, i, list)) : 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The quarters of a list; both 0 when there is nothing to sort, or no memory. */
+static void quarters(const struct mr_json *list, double *lo, double *hi)
+{
+    unsigned n = 0;
+    double *x = calloc(mr_json_len(list), sizeof *x);
+    for (unsigned k = 0; x && k < mr_json_len(list); k++)
+        if (isfinite(mr_item(list, k)))
+            x[n++] = mr_item(list, k);
+    if (n)
+        qsort(x, n, sizeof *x, by_size);
+    *lo = n ? x[n / 4] : 0;
+    *hi = n ? x[n - 1 - n / 4] : 0;
+    free(x);
 }
 
 double mr_view_list_spread(const struct mr_view *v, unsigned i, const char *list)
 {
-    const struct mr_json *runs = mr_view_at(v, i, list);
+    const struct mr_json *each = mr_view_at(v, i, list);
+    unsigned n = mr_json_is_array(each) ? (unsigned)mr_json_len(each) : 0;
     double lo, hi;
-    if (!mr_json_is_array(runs) || mr_json_len(runs) < 2)
+    if (n < 2)
         return NAN;
-    mr_view_spread(v, i, list, &lo, &hi);
+    if (strncmp(list, "each_", 5) || n < MR_VIEW_MANY)
+        mr_view_spread(v, i, list, &lo, &hi);
+    else
+        quarters(each, &lo, &hi);
     return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
-}
-
-double mr_view_run_spread(const struct mr_view *v, unsigned i)
-{
-    return mr_view_list_spread(v, i, "runs");
 }
 
 double mr_view_stall(const struct mr_view *v, unsigned i)

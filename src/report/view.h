@@ -46,11 +46,16 @@ int mr_view_flag(const struct mr_view *v, unsigned i, const char *field);
 double mr_item(const struct mr_json *list, unsigned k);
 /* Smallest and largest of an array of numbers; both 0 for fewer than two. */
 void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi);
-/* How many runs a point is of, 0 when it does not say; (largest - smallest) / middle of them, or of
- * another list of runs, NaN for fewer than two. */
-unsigned mr_view_n_runs(const struct mr_view *v, unsigned i);
-double mr_view_run_spread(const struct mr_view *v, unsigned i);
+/* What point i was measured on several times: the name of the list of it, and in *one what an item
+ * is of ("run", "step", "checkpoint").  NULL and "run" when there is no such list. */
+const char *mr_view_each(const struct mr_view *v, unsigned i, const char **one);
+/* How many items that list has, 0 when there is none. */
+unsigned mr_view_n_each(const struct mr_view *v, unsigned i);
+/* How far the items of a list lie apart, of their middle: the largest from the smallest, or, of
+ * many steps, where some always stray, the upper quarter from the lower one.  NaN for fewer than
+ * two. */
 double mr_view_list_spread(const struct mr_view *v, unsigned i, const char *list);
+#define MR_VIEW_MANY 8 /* from so many steps on it is quarters */
 /* Seconds that one checkpoint of point i stopped training: `stall_s` is of all of the run. */
 double mr_view_stall(const struct mr_view *v, unsigned i);
 /* "hdd (emulated)" or "this disk" */

@@ -84,9 +84,9 @@ void mr_show_baseline(struct mr_view *v)
         for (unsigned k = 0; k < 5; k++)
             mr_markup_add(v->out, "</td><td>%s",
                           mr_number_text(mr_view_number(v, i, columns[k]), text, sizeof text));
-        if (mr_view_n_runs(v, i) > 1)
-            mr_markup_add(v->out, "</td><td>%u, ±%.1f%%</td></tr>", mr_view_n_runs(v, i),
-                          50 * fmin(mr_view_run_spread(v, i), 1e4));
+        if (mr_view_n_each(v, i) > 1)
+            mr_markup_add(v->out, "</td><td>%u, ±%.1f%%</td></tr>", mr_view_n_each(v, i),
+                          50 * fmin(mr_view_list_spread(v, i, "runs"), 1e4));
         else
             mr_markup_add(v->out, "</td><td>one run</td></tr>");
         double read = mr_view_number(v, i, "read_mb_per_s");
@@ -343,7 +343,9 @@ void mr_show_overlap(struct mr_view *v)
         if (!isfinite(prefetch) || !isfinite(threads))
             continue;
         unsigned at = mr_chart_name(&c, "%s, %.0f", name, threads);
-        mr_chart_put(&c, mr_chart_series(&c, "prefetch %.0f", prefetch), at, step, 0, 0);
+        double lo, hi;
+        mr_view_spread(v, i, "each_step_s", &lo, &hi);
+        mr_chart_put(&c, mr_chart_series(&c, "prefetch %.0f", prefetch), at, step, lo, hi);
         if (prefetch > 0 && step / floor_s > worst)
             worst = step / floor_s;
         if (prefetch == 0 && step / floor_s > without) {

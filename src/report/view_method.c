@@ -1,5 +1,6 @@
 /* view_method.c - how an experiment's figures came about, from its points: what was cold and
- * whether that is proven, how often it was measured, and how far the runs lie apart. */
+ * whether that is proven, how often it was measured, and how far the runs, or the steps or
+ * checkpoints of a run, lie apart. */
 #include "view_parts.h"
 
 #include "scale.h"
@@ -47,37 +48,72 @@ static void tell_cold(const struct mr_view *v, struct mr_markup *out)
     }
 }
 
-static void tell_spread(const struct mr_view *v, struct mr_markup *out)
+/* The points that are of several runs, or steps, or checkpoints; `one` says of which. */
+static void tell_several(const struct mr_view *v, const char *one, struct mr_markup *out)
 {
     double largest = 0;
-    unsigned several = 0, once = 0, fewest = 0, most = 0;
+    unsigned several = 0, fewest = 0, most = 0;
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        unsigned n = mr_view_n_runs(v, i);
-        double spread = mr_view_run_spread(v, i);
-        once += n < 2;
-        if (n < 2)
+        const char *of, *list = mr_view_each(v, i, &of);
+        unsigned n = mr_view_n_each(v, i);
+        if (n < 2 || strcmp(of, one))
             continue;
+        double spread = mr_view_list_spread(v, i, list);
         fewest = several && fewest < n ? fewest : n;
         most = most > n ? most : n;
         several++;
         largest = isfinite(spread) ? fmax(largest, fmin(spread, 1e4)) : largest;
     }
-    if (several) {
-        mr_markup_add(out, "<p>Spread: ");
-        plural(out, several, "point");
-        if (fewest == most)
-            mr_markup_add(out, " of %u runs each", most);
-        else
-            mr_markup_add(out, " of %u to %u runs", fewest, most);
-        mr_markup_add(out,
-                      "; between the slowest and the fastest run of a point lie at most %.1f%% of "
-                      "their middle.</p>",
+    if (!several)
+        return;
+    mr_markup_add(out, "<p>Spread: ");
+    plural(out, several, "point");
+    if (fewest == most)
+        mr_markup_add(out, " of %u %ss each; ", most, one);
+    else
+        mr_markup_add(out, " of %u to %u %ss; ", fewest, most, one);
+    if (fewest >= MR_VIEW_MANY && strcmp(one, "run"))
+        mr_markup_add(out, "the middle half of a point's %ss lies within at most %.1f%%.</p>", one,
                       100 * largest);
+    else
+        mr_markup_add(out,
+                      "between the slowest and the fastest %s of a point lie at most %.1f%% of "
+                      "their middle.</p>",
+                      one, 100 * largest);
+}
+
+/* Those of a single one.  A point that has an empty list is of none: a run without checkpoints. */
+static void tell_single(const struct mr_view *v, const char *one, struct mr_markup *out)
+{
+    unsigned once = 0;
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        const char *of, *list = mr_view_each(v, i, &of);
+        once += mr_view_n_each(v, i) == !!list && !strcmp(of, one);
     }
     if (once) {
         mr_markup_add(out, "<p>Spread: ");
         plural(out, once, "point");
-        mr_markup_add(out, " of one run: no spread is known.</p>");
+        mr_markup_add(out, " of one %s: no spread is known.</p>", one);
+    }
+}
+
+static void tell_spread(const struct mr_view *v, struct mr_markup *out)
+{
+    static const char *const ones[] = {"run", "step", "checkpoint"};
+    const char *of;
+    if (mr_view_at(v, 0, "rates") && !mr_view_each(v, 0, &of)) { /* the verdict's one point */
+        double n = mr_view_number(v, 0, "rounds");
+        n = n > 0 ? n : mr_view_number(v, 0, "runs");
+        if (n > 1 && n < 1e6)
+            mr_markup_add(out, "<p>Spread: the pipeline's rates are medians of %.0f runs each", n);
+        else
+            mr_markup_add(out, "<p>Spread: the pipeline's rates are medians of several runs");
+        mr_markup_add(out, "; how far these lie apart was not kept.</p>");
+        return;
+    }
+    for (unsigned k = 0; k < sizeof ones / sizeof *ones; k++) {
+        tell_several(v, ones[k], out);
+        tell_single(v, ones[k], out);
     }
 }
 

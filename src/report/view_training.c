@@ -34,6 +34,10 @@ static void checkpoint_title(const struct mr_view *v, char *buf, size_t cap)
     if (least == most && most < 1e9)
         snprintf(buf, cap, "%d training steps and one checkpoint, computed from runs of %.0f steps",
                  EVERY, most);
+    else if (least < most && most < 1e9)
+        snprintf(buf, cap,
+                 "%d training steps and one checkpoint, computed from runs of %.0f to %.0f steps",
+                 EVERY, least, most);
     else
         snprintf(buf, cap, "%d training steps and one checkpoint, computed from the runs", EVERY);
 }
