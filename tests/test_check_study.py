@@ -104,6 +104,39 @@ class CheckStudy(unittest.TestCase):
                 point(study, "baseline", storage=storage)[field] *= 0.95
                 self.assert_fails(f"{storage} reads", study)
 
+    def test_threads_that_gain_nothing_or_too_much(self):
+        for storage, gains in check_study.GAINS.items():
+            for threads, gain in gains.items():
+                for wrong in (1.0, 0.93 * gain, 1.07 * gain, threads * 1.2):
+                    study = copy.deepcopy(self.study)
+                    one = point(study, "read", storage=storage, engine="threads", threads=1)
+                    point(study, "read", storage=storage, engine="threads",
+                          threads=threads)["images_per_s"] = wrong * one["images_per_s"]
+                    self.assert_fails(f"{wrong:.2f} times with {threads}", study)
+
+    def test_a_hard_disk_that_gains_nothing_at_all(self):
+        one = point(self.study, "read", storage="hdd", engine="threads", threads=1)
+        for p in check_study.points(self.study, "read", storage="hdd", engine="threads"):
+            p["images_per_s"] = one["images_per_s"]
+        self.assert_fails("hdd reads files 1.00 times with 2 (-39.4%), 1.00 times with 4 (-48.7%), "
+                          "1.00 times with 8 (-56.5%) threads")
+
+    def test_gains_within_what_a_quick_study_strays(self):
+        for p in check_study.points(self.study, "read", engine="threads"):
+            p["images_per_s"] *= {1: 1.02, 8: 0.98}.get(p["threads"], 1)
+        self.assertEqual(self.lines(self.study), [])
+
+    def test_gains_of_files_of_other_sizes_say_nothing(self):
+        for p in check_study.points(self.study, "read", storage="hdd"):
+            p["mb_per_s"] /= 10
+        self.assert_fails("files have 11 KB on average", kind="missing")
+
+    def test_thread_counts_that_were_left_out(self):
+        for e in self.study["results"]:
+            if e["experiment"] == "read":
+                e["points"] = [p for p in e["points"] if p["threads"] != 4]
+        self.assert_fails("'threads': 4", kind="missing")
+
     def test_a_device_that_is_not_labelled(self):
         point(self.study, "baseline", storage="hdd")["calibrated"] = None
         self.assert_fails("not called emulated and calibrated", kind="missing")
@@ -114,7 +147,7 @@ class CheckStudy(unittest.TestCase):
                 e.update(finished=False, missing="no room", points=[])
         self.assert_fails("no room", kind="missing")
         self.assertEqual(len(self.lines(study_fixture.study(names=("read",)))),
-                         len(check_study.CHECKS))
+                         len(check_study.CHECKS) - len(check_study.GAINS))
 
 
 class Program(unittest.TestCase):
