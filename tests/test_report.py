@@ -281,6 +281,8 @@ class OneStudy(ReportCase):
         self.assertIn("3 points of one checkpoint: no spread is known",
                       self.method(text, "checkpoint"))
         self.assertIn("1 point of one run: no spread is known", self.method(text, "files"))
+        self.assertIn("7 points of 3 steps each", self.method(text, "batch"))
+        self.assertIn("ms an image, median of the steps", section(text, "batch"))
         self.assertIn("files read, cold</span>", text)
         self.assertIn("one run", section(text, "baseline"))
         self.assertIn("3, ±2.0%", section(text, "baseline"))
@@ -499,8 +501,9 @@ class TwoStudies(ReportCase):
         results = study_fixture.study(speed=1.5)
         for e in results["results"]:
             for p in e["points"]:
-                if "runs" in p:
-                    p["runs"] = p["runs"][:1]
+                for name in ("runs", "each_s_per_image"):
+                    if name in p:
+                        p[name] = p[name][:1]
         study_fixture.write(self.b, results)
         text = self.compare()
         self.assertIn("this disk, threads engine, 8 threads</td><td class=\"\">+50.0%</td>",

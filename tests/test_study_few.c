@@ -148,6 +148,30 @@ static void check_storage(const struct mr_json *root)
     assert_true(found);
 }
 
+/* Does one of the texts hold these words? */
+static int says(const struct mr_json *texts, const char *words)
+{
+    for (size_t i = 0; i < mr_json_len(texts); i++)
+        if (strstr(mr_json_text(mr_json_item(texts, i)), words))
+            return 1;
+    return 0;
+}
+
+/* Points on the processor, where it can compute at all, come with a word about the one that a quick
+ * study leaves out. */
+static void check_batches(const struct mr_json *e)
+{
+    const struct mr_json *points = mr_json_at(e, "points");
+    int on_cpu = 0;
+    for (size_t i = 0; i < mr_json_len(points); i++) {
+        const struct mr_json *p = mr_json_item(points, i);
+        on_cpu |= !strcmp(mr_json_text(mr_json_at(p, "device")), "cpu");
+        assert_int_equal(mr_json_len(mr_json_at(p, "each_s_per_image")), 3);
+    }
+    assert_int_equal(says(mr_json_at(e, "warnings"), "A batch of 128 on the processor was left"),
+                     on_cpu);
+}
+
 static void three_images_go_through_every_experiment(void **state)
 {
     struct mr_dataset *d = train_set_new(*state, "set", 3, 1);
@@ -162,6 +186,8 @@ static void three_images_go_through_every_experiment(void **state)
             assert_non_null(strstr(why, "has 24 MB free, and checkpoints"));
         else if (why)
             fail_msg("%s: %s", mr_study_name(i), why);
+        if (!strcmp(mr_study_name(i), "batch"))
+            check_batches(e);
     }
     mr_json_free(root);
     mr_dataset_unref(d);

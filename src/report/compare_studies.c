@@ -47,7 +47,7 @@ static const struct measure {
     {"overlap", "overlap", "Training with input", "Overlap", "step_s", "s a step", LESS,
      .keys = {"storage", "prefetch", "threads", "synthetic"}, .each = "each_step_s", .of = "step"},
     {"batch", "batch", "Batch size", "Batch", "s_per_image", "s an image", LESS,
-     .keys = {"device", "batch"}},
+     .keys = {"device", "batch"}, .each = "each_s_per_image", .of = "step"},
     {"activity", "activity", "Activity: read", "Activity", "read_mb_per_s", "MB/s on average",
      NEITHER, .least = 1, .keys = {"variant", "storage"}, .each = "each_read_mb_per_s",
      .of = "step"},

@@ -376,14 +376,14 @@ void mr_show_batch(struct mr_view *v)
                  .id = "batch",
                  .title = "Time per image against batch size",
                  .x_label = "images in a batch",
-                 .y_label = "ms an image",
+                 .y_label = "ms an image, median of the steps",
                  .log_x = 1,
                  .summary =
                      "Lines of the time of an image over the batch size, one for each device."}};
     for (unsigned i = 0; i < mr_view_n(v); i++) {
         const char *device = mr_view_text(v, i, "device");
         double lo, hi;
-        mr_view_spread(v, i, "runs", &lo, &hi);
+        mr_view_spread(v, i, "each_s_per_image", &lo, &hi);
         mr_chart_add(&c, mr_chart_series(&c, "%s", device ? device : ""),
                      (struct mr_point){mr_view_number(v, i, "batch"),
                                        1e3 * mr_view_number(v, i, "s_per_image"), 1e3 * lo,

@@ -6,17 +6,27 @@
  * are read ahead. */
 #include "lab.h"
 
+#include "errtext.h"
+#include "repeat.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-#define STEP_S      1.5 /* the study's GPUs took 1 to 2 s */
-#define QUICK_STEPS 2
-#define FULL_STEPS  142 /* an epoch of Caltech-101 */
+#define STEP_S            1.5 /* the study's GPUs took 1 to 2 s */
+#define QUICK_STEPS       2
+#define FULL_STEPS        142 /* an epoch of Caltech-101 */
+#define QUICK_BATCH_STEPS 4   /* the first of them does not count */
+#define FULL_BATCH_STEPS  12
 
 static uint64_t n_steps(const struct mr_lab *lab)
 {
     return lab->o->full ? FULL_STEPS : QUICK_STEPS;
+}
+
+static unsigned n_batch_steps(const struct mr_lab *lab)
+{
+    return lab->o->full ? FULL_BATCH_STEPS : QUICK_BATCH_STEPS;
 }
 
 static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, unsigned threads,
@@ -87,13 +97,24 @@ int mr_exp_overlap(struct mr_lab *lab)
     return r;
 }
 
-/* The quickest of the steps after the first. */
-static double typical_step(const struct mr_train_result *r)
+/* Seconds an image, of each step after the first, and their median.  The quickest would be less the
+ * more steps there are, so a full study would not compare with a quick one. */
+static int add_times(const struct mr_train_result *r, unsigned batch, struct mr_json *p,
+                     struct mr_error *err)
 {
-    double least = INFINITY;
-    for (uint64_t i = 1; i < r->steps; i++)
-        least = fmin(least, r->step[i].step_s);
-    return least;
+    double x[FULL_BATCH_STEPS];
+    unsigned n = 0;
+    struct mr_summary s;
+    struct mr_json *each = mr_json_array();
+    for (uint64_t i = 1; i < r->steps && n < FULL_BATCH_STEPS; i++) {
+        x[n++] = r->step[i].step_s / batch;
+        mr_json_append(each, mr_json_real(r->step[i].step_s / batch));
+    }
+    mr_json_set(p, "each_s_per_image", each);
+    if (mr_summarize(x, n, &s))
+        return mr_fail(err, -ENOMEM, "no memory for %u steps", n);
+    mr_json_set(p, "s_per_image", mr_json_real(n ? s.median : NAN));
+    return 0;
 }
 
 static int batch_point(struct mr_lab *lab, const struct mr_accelerator_spec *device, unsigned batch)
@@ -105,18 +126,15 @@ static int batch_point(struct mr_lab *lab, const struct mr_accelerator_spec *dev
     t.data = NULL;
     t.synthetic = 1;
     t.pipe.batch = batch;
-    t.steps = lab->o->full ? 12 : 4;
+    t.steps = n_batch_steps(lab);
     t.learning_rate = 0.0001;
     int code = mr_train_run(&t, &r, lab->err);
     if (!code) {
-        struct mr_json *p = mr_json_object(), *runs = mr_json_array();
-        for (uint64_t i = 1; i < r.steps; i++)
-            mr_json_append(runs, mr_json_real(r.step[i].step_s / batch));
+        struct mr_json *p = mr_json_object();
         mr_json_set(p, "device", mr_json_string(t.device.name));
         mr_json_set(p, "emulated", mr_json_bool(t.device.kind == MR_EMULATED));
         mr_json_set(p, "batch", mr_json_int(batch));
-        mr_json_set(p, "s_per_image", mr_json_real(typical_step(&r) / batch));
-        mr_json_set(p, "runs", runs);
+        code = add_times(&r, batch, p, lab->err);
         mr_lab_point(lab, p);
     }
     mr_train_result_fini(&r);
@@ -133,8 +151,13 @@ int mr_exp_batch(struct mr_lab *lab)
             int r = mr_accelerator_spec_parse(devices[d], &spec, lab->err);
             if (r)
                 return r;
-            if (spec.kind == MR_ON_CPU && !lab->o->full && batches[i] > 64)
-                continue;                /* its step takes seconds */
+            if (spec.kind == MR_ON_CPU && !lab->o->full && batches[i] > 64) {
+                mr_lab_warn(lab,
+                            "A batch of %u on the processor was left out: its steps take several "
+                            "seconds each. millrace study --full has it.",
+                            batches[i]);
+                continue;
+            }
             if (mr_lab_skips(lab, i, 5)) /* the largest, and slowest, too */
                 continue;
             mr_lab_say(lab, "%s, batch %u", devices[d], batches[i]);
@@ -149,7 +172,7 @@ int mr_exp_batch(struct mr_lab *lab)
         }
     for (unsigned d = 0; d < 2; d++)
         mr_lab_command(lab,
-                       "millrace train --synthetic --batch 64 --steps %d --lr 0.0001 --device %s",
-                       lab->o->full ? 12 : 4, devices[d]);
+                       "millrace train --synthetic --batch 64 --steps %u --lr 0.0001 --device %s",
+                       n_batch_steps(lab), devices[d]);
     return 0;
 }
