@@ -31,6 +31,9 @@ class Results(StudyCase):
         self.assertIn(result["points"][0]["cold"], ("data", "unproven"))
         self.assertIn("Cache: 1 point read", self.section("files"))
         self.assertIn("<figure", self.section("files"))
+        self.assertEqual(result["commands"][1:],
+                         [f"millrace watch -- millrace bench --data {self.data} --map read "
+                          "--threads 8 --batch 64 --keep-last --runs 1 --cold"])
         self.assertIn("This experiment was not run", self.section("read"))
         everything = json.loads((self.out / "results.json").read_text())
         self.assertEqual(everything["command"], "study")
@@ -47,6 +50,9 @@ class Results(StudyCase):
         self.assertEqual(point["looked_at"], sum(b["n"] for b in point["histogram"]))
         self.assertTrue(128 <= point["images_read"] <= 16384, point["images_read"])
         self.assertIn("The device was watched while", self.section("files"))
+        batches = f" --batches {point['images_read'] // 64}"
+        self.assertTrue(self.result("files")["commands"][1].endswith(batches))
+        self.check_commands(self.out)
 
     def test_commands_name_data_in_odd_places(self):
         odd = self.dir / "my 'own' $images"

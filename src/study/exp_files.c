@@ -9,6 +9,8 @@
 #include "studied_disk.h"
 #include "survey.h"
 
+#include <stdio.h>
+
 #define SURVEY_S   1.5  /* quick: looking at sizes, */
 #define SURVEY_ALL 4096 /* so few are all looked at */
 #define READ_S     1.5  /* and reading */
@@ -56,6 +58,18 @@ static int64_t read_boxed(struct mr_lab *lab, struct mr_pipeline *pipe)
     return r < 0 ? r : n;
 }
 
+/* The same by hand: as many batches as there was time for. */
+static void tell_reading(struct mr_lab *lab, const struct mr_pipeline_opts *o, uint64_t n_read)
+{
+    char part[48] = "";
+    if (n_read < mr_dataset_size(lab->o->data))
+        snprintf(part, sizeof part, " --batches %llu", (unsigned long long)(n_read / o->batch));
+    mr_lab_command(lab,
+                   "millrace watch -- millrace bench %s --map read --threads %u --batch %u "
+                   "--keep-last --runs 1 --cold%s",
+                   lab->input, o->threads, o->batch, part);
+}
+
 /* Read cold once while the device is watched: everything, or what a quick study has time for. */
 static int watch_reading(struct mr_lab *lab, struct mr_json *p)
 {
@@ -88,6 +102,8 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
     mr_pipeline_get_stats(pipe, &stats);
     mr_lab_note_replaced(lab, &input, stats.replaced);
     mr_json_set(p, "cold", mr_json_string(input.cold));
+    if (n >= 0)
+        tell_reading(lab, &o, (uint64_t)n);
     if (n < 0)
         mr_fail(lab->err, (int)n, "%s", mr_pipeline_error(pipe));
     mr_pipeline_close(pipe);
