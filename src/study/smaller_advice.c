@@ -1,6 +1,6 @@
 /* smaller_advice.c - see smaller_advice.h.
  *
- * Training crops and turns its images, so an eighth more than the side of a tensor is wanted: 256
+ * Training crops and turns its images, so a seventh more than the side of a tensor is wanted: 256
  * pixels for 224, as it is usual.  What lies above that is read and decoded for nothing.
  *
  * The prediction is the simulation's, as for every other change: with the curve of reads of smaller
