@@ -1,6 +1,7 @@
 """study_fixture.py - results of a study that never ran: made-up figures in the form of docs/json.md.
 
-They are plausible, smooth and the same every time; `speed` makes another machine of it."""
+They are plausible, smooth and the same every time; `speed` makes another machine of it.  Run as a
+program it prints them: test_study_few.c compares their fields with those of a study that did run."""
 import json
 import math
 import pathlib
@@ -180,7 +181,7 @@ def experiment(name, speed=1.0, **more):
 def study(names=tuple(EXPERIMENTS), speed=1.0):
     return {"command": "study", "version": "0.1.0", "mode": "quick",
             "environment": {"time": "2026-01-02T03:04:05Z", "host": "example", "cpu": "made up",
-                            "cpus": 2, "kernel": "none", "memory": {"bytes": int(8e9 * speed)},
+                            "cpus": 2, "kernel": "none", "memory_bytes": int(8e9 * speed),
                             "storage": {"file_system": "ext4", "device": "vda"}},
             "data": {"path": "millrace-study/data", "images": 2048, "classes": 1000,
                      "generated": True},
@@ -192,3 +193,7 @@ def write(folder, results):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(results))
     return folder
+
+
+if __name__ == "__main__":
+    print(json.dumps(study()))

@@ -474,6 +474,16 @@ class OneStudy(ReportCase):
         self.assertRegex(done.out, r"Report: .*/s/report\.html\n$")
 
 
+class MadeUp(unittest.TestCase):
+    def test_checkpoints_have_fields_that_a_study_writes(self):
+        """All other experiments are compared with measured ones by test_study_few; this one would
+        write gigabytes."""
+        source = pathlib.Path(__file__).parent.parent / "src/study/exp_checkpoint.c"
+        written = set(re.findall(r'mr_json_set\(p, "(\w+)"', source.read_text()))
+        for p in study_fixture.checkpoint(1):
+            self.assertEqual(set(p), written)
+
+
 class TwoStudies(ReportCase):
     def setUp(self):
         super().setUp()
@@ -623,7 +633,7 @@ class TwoStudies(ReportCase):
         self.assertIn("checkpoints to a burst buffer", section(text, "activity-written"))
         machine = section(text, "machine")
         self.assertIn('<td>cpu</td><td class="text">made up</td><td class="text">made up</td>', machine)
-        self.assertIn('<td>memory, bytes</td><td class="text differs">8,000,000,000</td>'
+        self.assertIn('<td>memory bytes</td><td class="text differs">8,000,000,000</td>'
                       '<td class="text differs">12,000,000,000</td>', machine)
 
     def test_each_plot_has_its_csv(self):

@@ -38,6 +38,11 @@ class Results(StudyCase):
         everything = json.loads((self.out / "results.json").read_text())
         self.assertEqual(everything["command"], "study")
         self.assertEqual(everything["data"]["images"], 96)
+        made_up = study_fixture.study()  # what the tests of the report rest on
+        for real, made in ((everything, made_up), (result, made_up["results"][0]),
+                           (everything["data"], made_up["data"]),
+                           (everything["environment"], made_up["environment"])):
+            self.assertEqual(set(made) - set(real), set())
         self.assertEqual([e["experiment"] for e in everything["results"]], ["files"])
 
     def test_of_a_large_data_set_a_part_is_read_and_looked_at(self):

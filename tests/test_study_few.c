@@ -4,7 +4,10 @@
  * A study takes minutes because accelerators take seconds a step, the grid has many points, and
  * limits and checkpoints are files of gigabytes.  Here steps take milliseconds, of each row the
  * first and the last point are measured, and the disk claims to be nearly full.  All else is what
- * the program runs. */
+ * the program runs.
+ *
+ * The tests of the report look at a study that somebody made up; its path is the program's
+ * argument.  What fields it has, one that ran must have. */
 #include "unit.h"
 
 #include "json.h"
@@ -148,6 +151,83 @@ static void check_storage(const struct mr_json *root)
     assert_true(found);
 }
 
+static const char *made_up_path;
+
+struct made_up {                  /* a made-up value, and where its like should be */
+    const struct mr_json *points; /* that were measured */
+    const char *experiment;
+    char path[128];
+};
+
+/* Does a point have that member?  Null is a value, too. */
+static const struct mr_json *measured(const struct made_up *m, const char *path)
+{
+    const struct mr_json *found = NULL;
+    for (size_t i = 0; i < mr_json_len(m->points); i++) {
+        const struct mr_json *at = mr_json_at(mr_json_item(m->points, i), path);
+        if (at && (!found || mr_json_is_null(found)))
+            found = at;
+    }
+    return found;
+}
+
+/* Member `key` of a made-up object, and what is below it, are among the measured ones. */
+static int check_field(void *ctx, const char *key, const struct mr_json *value)
+{
+    const struct made_up *m = ctx;
+    struct made_up below = *m;
+    int items = mr_json_is_array(value) && mr_json_is_object(mr_json_item(value, 0));
+    snprintf(below.path, sizeof below.path, "%.90s%s%.30s", m->path, m->path[0] ? "." : "", key);
+    const struct mr_json *like = measured(m, below.path);
+    if (!like)
+        fail_msg("%s: no point has %s, which the made-up study has", m->experiment, below.path);
+    if (items && mr_json_len(like)) {
+        strcat(below.path, ".0");
+        mr_json_each(mr_json_item(value, 0), check_field, &below);
+    } else if (mr_json_is_object(value) && mr_json_is_object(like)) {
+        mr_json_each(value, check_field, &below);
+    }
+    return 0;
+}
+
+static struct mr_json *read_made_up(void)
+{
+    enum { MOST = 1 << 20 };
+    FILE *f = fopen(made_up_path, "r");
+    if (!f)
+        fail_msg("%s cannot be read", made_up_path);
+    char *text = test_malloc(MOST);
+    size_t len = fread(text, 1, MOST, f);
+    fclose(f);
+    struct mr_json *all = mr_json_parse(text, len);
+    test_free(text);
+    assert_non_null(all);
+    return all;
+}
+
+/* Fields of an experiment that the made-up study has and this one has not fail. */
+static void check_made_up(const struct mr_json *root)
+{
+    struct mr_json *all = read_made_up();
+    const struct mr_json *list = mr_json_at(all, "results");
+    size_t n = 0;
+    for (size_t i = 0; i < mr_json_len(list); i++)
+        for (size_t k = 0; k < n_results(root); k++) {
+            const struct mr_json *made = mr_json_item(list, i), *e = result_of(root, k);
+            const char *name = mr_json_text(mr_json_at(made, "experiment"));
+            struct made_up m = {mr_json_at(e, "points"), name, ""};
+            if (strcmp(name, mr_json_text(mr_json_at(e, "experiment"))) ||
+                mr_json_text(mr_json_at(e, "missing")))
+                continue;
+            const struct mr_json *points = mr_json_at(made, "points");
+            for (size_t p = 0; p < mr_json_len(points); p++)
+                mr_json_each(mr_json_item(points, p), check_field, &m);
+            n++;
+        }
+    assert_int_equal(n, n_results(root) - 1); /* all but checkpoints */
+    mr_json_free(all);
+}
+
 /* Does one of the texts hold these words? */
 static int says(const struct mr_json *texts, const char *words)
 {
@@ -189,6 +269,7 @@ static void three_images_go_through_every_experiment(void **state)
         if (!strcmp(mr_study_name(i), "batch"))
             check_batches(e);
     }
+    check_made_up(root);
     mr_json_free(root);
     mr_dataset_unref(d);
 }
@@ -228,8 +309,9 @@ static void broken_images_are_named_by_every_experiment_that_decodes(void **stat
     mr_dataset_unref(d);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    made_up_path = argc > 1 ? argv[1] : "made_up_study.json";
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(three_images_go_through_every_experiment),
         WITH_TEMPDIR(a_single_image_does),
