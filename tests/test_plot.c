@@ -171,8 +171,11 @@ static void a_moment_is_marked_across_the_areas(void **state)
         p.mark = "end of <it>";
         p.mark_x = places[i];
         char *text = figure(&p);
+        const char *at = strstr(text, "class=\"mark\"");
         assert_int_equal(count(text, "class=\"mark\""), 1);
         assert_non_null(strstr(text, "end of &lt;it&gt;"));
+        double x = strtod(strchr(at, 'M') + 1, NULL); /* within the picture, wherever it is */
+        assert_true(!isfinite(places[i]) || (x >= 0 && x <= 1000));
         free(text);
     }
 }

@@ -164,7 +164,11 @@ class OneStudy(ReportCase):
         self.assertIn("Store the images smaller (shorter side 256 instead of 375)", text)
         self.assertIn("Predicted 2400 images/s, measured 2350: the prediction was off by 2.1%", text)
         with open(self.dir / "s" / "verdict-gains.csv") as f:
-            self.assertIn("and smaller images", f.read())
+            rows = list(csv.reader(f))
+        self.assertEqual([r[:2] for r in rows[1:] if r[2]], [
+            ["predicted", "configuration"], ["predicted", "and smaller images"],
+            ["measured", "as it is"], ["measured", "configuration"],
+            ["measured", "and smaller images"]])
 
     def test_advice_that_was_not_tried_says_why(self):
         results = study_fixture.study()
@@ -667,6 +671,7 @@ class TwoStudies(ReportCase):
     def test_emulated_storages_are_called_so(self):
         text = self.compare()
         self.assertIn("hdd (emulated), in order", section(text, "baseline"))
+        self.assertIn(f'<h3 class="name">{self.a}</h3>', section(text, "verdict"))
         self.assertIn("burst, optane (emulated), then hdd (emulated)", section(text, "checkpoint"))
 
     def test_a_study_beside_itself_has_no_differences(self):

@@ -274,11 +274,11 @@ static int both_have(const struct pair *p, const struct mr_view v[2])
 
 static void compare_points(struct pair *p, struct mr_view v[2], const struct measure *m)
 {
-    char id[64], key[256];
+    char id[64], title[96], key[256];
     struct mr_chart c = {
         .plot = {.kind = MR_PLOT_DOTS,
                  .id = id,
-                 .title = m->title,
+                 .title = title,
                  .x_label = "what was measured",
                  .y_label = m->unit,
                  .log_y = m->better == MORE,
@@ -287,6 +287,7 @@ static void compare_points(struct pair *p, struct mr_view v[2], const struct mea
                                   mr_chart_series(&c, "%s ", p->name[1])};
     struct mr_markup table = {0};
     snprintf(id, sizeof id, "compare-%s", m->id);
+    snprintf(title, sizeof title, "Point by point, %s", m->unit);
     for (unsigned i = 0; i < mr_view_n(&v[0]); i++) {
         key_of(&v[0], i, m, key, sizeof key);
         int other = find(&v[1], m, key);
@@ -430,7 +431,7 @@ static void verdicts(struct pair *p)
             const char *text = mr_view_text(&v[k], 0, "text");
             const char *advice = mr_view_text(&v[k], 0, "recommendation.text");
             const char *smaller = mr_view_text(&v[k], 0, "smaller_images.text");
-            mr_markup_add(p->out, "<div><h3>");
+            mr_markup_add(p->out, "<div><h3 class=\"name\">");
             mr_markup_text(p->out, p->name[k]);
             mr_markup_add(p->out, "</h3><p>");
             mr_markup_text(p->out, text ? text : "No verdict.");

@@ -301,6 +301,8 @@ void mr_frame_init(struct mr_frame *f, const struct mr_plot *p, struct mr_markup
     find_ranges(p, &x, &y);
     if (p->y_reaches > 0)
         widen(&y, p->y_reaches);
+    if (p->mark)
+        widen(&x, p->mark_x);
     if (mr_plot_is_lying(p)) {
         lay_down(f, &y);
         return;

@@ -346,6 +346,10 @@ static void show_gains(struct mr_view *v)
                                   .y_label = "images/s",
                                   .summary = "A bar predicted beside one measured, for each "
                                              "change."}};
+    for (unsigned i = 1; i < sizeof rows / sizeof *rows; i++)
+        if (isfinite(mr_view_number(v, 0, rows[i].predicted) +
+                     mr_view_number(v, 0, rows[i].measured)))
+            mr_chart_series(&c, "predicted"); /* stands first, though the first row has none */
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         double measured = mr_view_number(v, 0, rows[i].measured);
         double predicted = rows[i].predicted ? mr_view_number(v, 0, rows[i].predicted) : NAN;
