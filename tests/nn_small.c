@@ -118,6 +118,16 @@ const struct mr_net_spec *small_net(unsigned i)
     return &nets[i];
 }
 
+int small_net_runs(unsigned i)
+{
+#if defined(__x86_64__)
+    int has = __builtin_cpu_supports("avx512f") != 0;
+#else
+    int has = 0;
+#endif
+    return has || nets[i].layers != winograd;
+}
+
 static double uniform(uint64_t seed, uint64_t a, uint64_t b)
 {
     return (double)(mr_draw(seed, MR_DRAW_SYNTHETIC, a, b, 0) >> 11) / 9007199254740992.0;

@@ -12,6 +12,9 @@ int under_tsan(void);
 
 #define N_SMALL_NETS 7
 const struct mr_net_spec *small_net(unsigned i);
+/* 0 for the one that insists on Winograd's way where the processor has no AVX-512: oneDNN has no
+ * code for it there. */
+int small_net_runs(unsigned i);
 
 /* Weights large enough to matter and biases that differ, by keyed draws. */
 void small_weights(struct mr_params *p, uint64_t seed);

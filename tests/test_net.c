@@ -70,27 +70,32 @@ static void loss_and_gradients_equal_the_reference(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N_SMALL_NETS; i++)
-        compare(small_net(i), BATCH, 0);
+        if (small_net_runs(i))
+            compare(small_net(i), BATCH, 0);
 }
 
 static void a_short_batch_counts_only_its_images(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N_SMALL_NETS; i++)
-        compare(small_net(i), BATCH - 4, 0);
+        if (small_net_runs(i))
+            compare(small_net(i), BATCH - 4, 0);
 }
 
 static void evaluation_drops_nothing(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N_SMALL_NETS; i++)
-        compare(small_net(i), BATCH, 1);
+        if (small_net_runs(i))
+            compare(small_net(i), BATCH, 1);
 }
 
 static void no_operation_is_the_reference_code(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N_SMALL_NETS; i++) {
+        if (!small_net_runs(i))
+            continue;
         struct mr_net *net = open_small(small_net(i), 1);
         assert_true(mr_net_n_ops(net) > 0);
         for (unsigned k = 0; k < mr_net_n_ops(net); k++) {
@@ -156,6 +161,8 @@ static void two_threads_differ_by_rounding_only(void **state)
         skip();
     for (unsigned i = 0; i < N_SMALL_NETS; i++) {
         const struct mr_net_spec *spec = small_net(i);
+        if (!small_net_runs(i))
+            continue;
         struct small_batch b = small_batch_new(spec, BATCH, 9);
         struct mr_net *one = open_small(spec, 1), *two = open_small(spec, 2);
         double l1 = forward(one, &b.in).loss, l2 = forward(two, &b.in).loss;

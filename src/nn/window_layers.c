@@ -1,10 +1,15 @@
 /* window_layers.c - layers without weights that look at a neighbourhood: local response
  * normalization and max-pooling.
  *
- * Both keep the layout of what they get (NHWC or blocks of channels; in NCHW oneDNN has only
- * reference code for LRN's gradient, which graph_pd refuses) and a workspace from forward to
- * backward: LRN its scales, twice the data; the pool which of its pixels was the largest. */
+ * Both keep the layout of what they get, and a workspace from forward to backward: LRN its scales,
+ * twice the data; the pool which of its pixels was the largest.  But in some layouts oneDNN has
+ * only reference code for LRN's gradient, which graph_pd refuses: in NCHW, and without AVX-512 in
+ * NHWC.  LRN then works on blocks of channels. */
 #include "layers.h"
+
+#include "errtext.h"
+
+#include <errno.h>
 
 /* oneDNN divides alpha by the number of channels in the window, TensorFlow does not. */
 static dnnl_dim_t lrn_window(const struct layer *l)
@@ -26,21 +31,56 @@ static int add_workspace(struct graph *g, struct layer *l)
     return 1;
 }
 
-/* y [N, h, w, c] = x / (bias + alpha * sum of x^2 over channels c - radius .. c + radius)^beta */
-struct tensor *lrn_forward(struct graph *g, struct layer *l, struct tensor *x)
+static dnnl_primitive_desc_t lrn_backward_pd(struct graph *g, const struct layer *l,
+                                             const dnnl_memory_desc_t *md,
+                                             dnnl_primitive_desc_t forward)
 {
     const struct mr_layer *s = l->spec;
     dnnl_lrn_desc_t d;
-    graph_check(g,
-                dnnl_lrn_forward_desc_init(&d, dnnl_forward_training, dnnl_lrn_across_channels,
-                                           &x->md, lrn_window(l), lrn_alpha(l), s->beta,
-                                           s->lrn_bias),
-                s->name);
-    l->forward_pd = graph_pd(g, s->name, &d, g->plain, NULL);
+    if (!forward || dnnl_lrn_backward_desc_init(&d, dnnl_lrn_across_channels, md, md, lrn_window(l),
+                                                lrn_alpha(l), s->beta, s->lrn_bias) != dnnl_success)
+        return NULL;
+    return graph_try_pd(g, &d, g->plain, forward);
+}
+
+static dnnl_primitive_desc_t lrn_forward_pd(struct graph *g, const struct layer *l,
+                                            const dnnl_memory_desc_t *md)
+{
+    const struct mr_layer *s = l->spec;
+    dnnl_lrn_desc_t d;
+    if (dnnl_lrn_forward_desc_init(&d, dnnl_forward_training, dnnl_lrn_across_channels, md,
+                                   lrn_window(l), lrn_alpha(l), s->beta,
+                                   s->lrn_bias) != dnnl_success)
+        return NULL;
+    return graph_try_pd(g, &d, g->plain, NULL);
+}
+
+/* The layout to work in: x's, or else blocks of 16 or 8 channels, whichever has code both ways. */
+static dnnl_memory_desc_t lrn_layout(struct graph *g, struct layer *l, const struct tensor *x)
+{
+    dnnl_memory_desc_t layout[] = {x->md, image_md(g, l->out, dnnl_nChw16c),
+                                   image_md(g, l->out, dnnl_nChw8c)};
+    for (unsigned i = 0; i < sizeof layout / sizeof *layout; i++) {
+        l->forward_pd = lrn_forward_pd(g, l, &layout[i]);
+        if (lrn_backward_pd(g, l, &layout[i], l->forward_pd))
+            return layout[i];
+    }
+    mr_fail(&g->error, -ENOTSUP,
+            "layer %s: oneDNN has only its slow reference code for this normalization on this "
+            "processor",
+            l->spec->name);
+    return x->md;
+}
+
+/* y [N, h, w, c] = x / (bias + alpha * sum of x^2 over channels c - radius .. c + radius)^beta */
+struct tensor *lrn_forward(struct graph *g, struct layer *l, struct tensor *x)
+{
+    dnnl_memory_desc_t md = lrn_layout(g, l, x);
+    x = graph_adapt(g, OPS_FORWARD, l->spec->name, x, &md, REGION_OWN);
     l->src = x;
-    l->dst = graph_tensor(g, &x->md, REGION_OWN);
+    l->dst = graph_tensor(g, &md, REGION_OWN);
     int kept = add_workspace(g, l);
-    graph_primitive(g, OPS_FORWARD, s->name, "forward", l->forward_pd, 0, kept ? 3 : 2,
+    graph_primitive(g, OPS_FORWARD, l->spec->name, "forward", l->forward_pd, 0, kept ? 3 : 2,
                     DNNL_ARG_SRC, x, DNNL_ARG_DST, l->dst, DNNL_ARG_WORKSPACE, l->workspace);
     return l->dst;
 }
@@ -48,18 +88,13 @@ struct tensor *lrn_forward(struct graph *g, struct layer *l, struct tensor *x)
 /* dx [N, h, w, c] from x, dy and the scales. */
 struct tensor *lrn_backward(struct graph *g, struct layer *l, struct tensor *dy)
 {
-    const struct mr_layer *s = l->spec;
-    dnnl_lrn_desc_t d;
-    dy = graph_adapt(g, OPS_BACKWARD, s->name, dy, &l->src->md, region_across(dy));
-    graph_check(g,
-                dnnl_lrn_backward_desc_init(&d, dnnl_lrn_across_channels, &l->src->md, &l->src->md,
-                                            lrn_window(l), lrn_alpha(l), s->beta, s->lrn_bias),
-                s->name);
-    struct tensor *dx = graph_tensor(g, &l->src->md, region_across(dy));
-    graph_primitive(g, OPS_BACKWARD, s->name, "backward",
-                    graph_pd(g, s->name, &d, g->plain, l->forward_pd), 0, l->workspace ? 4 : 3,
-                    DNNL_ARG_SRC, l->src, DNNL_ARG_DIFF_DST, dy, DNNL_ARG_DIFF_SRC, dx,
-                    DNNL_ARG_WORKSPACE, l->workspace);
+    const dnnl_memory_desc_t *md = &l->src->md;
+    dy = graph_adapt(g, OPS_BACKWARD, l->spec->name, dy, md, region_across(dy));
+    struct tensor *dx = graph_tensor(g, md, region_across(dy));
+    graph_primitive(g, OPS_BACKWARD, l->spec->name, "backward",
+                    lrn_backward_pd(g, l, md, l->forward_pd), 0, l->workspace ? 4 : 3, DNNL_ARG_SRC,
+                    l->src, DNNL_ARG_DIFF_DST, dy, DNNL_ARG_DIFF_SRC, dx, DNNL_ARG_WORKSPACE,
+                    l->workspace);
     return dx;
 }
 
