@@ -107,7 +107,7 @@ def checkpoint(_speed):
                        "checkpoints": len(each), "seconds": 1.5 * steps + sum(each),
                        "stall_s": sum(each), "each_stall_s": each, "share": stall / (30 + stall),
                        "durable_fast_s": fast, "durable_slow_s": slow,
-                       "bytes": 704000000 if each else 0})
+                       "bytes": 704000000 if each else 0, "late_share": 0.0})
     return points
 
 
