@@ -5,8 +5,8 @@
  *
  *             sizes[]    (what readers found out about the files; shared with the entries)
  *
- * Nothing else changes after opening, so reading needs no lock; the two reference counts, the table
- * of sizes and each number in it are atomic. */
+ * Nothing else changes after opening, so reading needs no lock; the two reference counts and each
+ * size are atomic. */
 #include "sample_set.h"
 
 #include "csv_list.h"
@@ -27,7 +27,7 @@
 struct shared_entries {
     atomic_uint refs;
     struct mr_entries e;
-    _Atomic(atomic_uint *) sizes; /* [e.n] bytes of each file; 0: not known; NULL: nobody asked */
+    atomic_uint *sizes; /* [e.n] bytes of each file; 0: not known */
 };
 
 struct mr_dataset {
@@ -43,7 +43,7 @@ static void entries_unref(struct shared_entries *s)
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     mr_entries_fini(&s->e);
-    free(atomic_load(&s->sizes));
+    free(s->sizes);
     free(s);
 }
 
@@ -75,7 +75,8 @@ int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *
                                 : mr_csv_list_load(path, &s->e, err);
     if (!r) {
         mr_entries_finish(&s->e);
-        d = dataset_new(s, s->e.n);
+        s->sizes = calloc(s->e.n + 1, sizeof *s->sizes);
+        d = s->sizes ? dataset_new(s, s->e.n) : NULL;
         if (!d)
             r = mr_fail(err, -ENOMEM, "%s: no memory", path);
     }
@@ -203,47 +204,34 @@ size_t mr_dataset_common(const struct mr_dataset *d)
     return d->entries ? mr_entries_common(&d->entries->e) : 0;
 }
 
-static atomic_uint *sizes_of(const struct mr_dataset *d)
-{
-    return d->entries ? atomic_load_explicit(&d->entries->sizes, memory_order_acquire) : NULL;
-}
-
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later)
 {
     if (!d->entries)
         return;
     uint64_t far = entry_of(d, later);
-    const atomic_uint *sizes = sizes_of(d);
     mr_entries_prefetch(&d->entries->e, entry_of(d, next), far);
-    if (sizes)
-        __builtin_prefetch((const void *)&sizes[far]);
-}
-
-void mr_dataset_keep_sizes(struct mr_dataset *d)
-{
-    if (!d->entries || sizes_of(d))
-        return;
-    atomic_uint *none = NULL, *sizes = calloc(d->entries->e.n, sizeof *sizes);
-    if (!atomic_compare_exchange_strong(&d->entries->sizes, &none, sizes))
-        free(sizes); /* somebody was quicker */
+    __builtin_prefetch((const void *)&d->entries->sizes[far]);
 }
 
 size_t mr_dataset_known_bytes(const struct mr_dataset *d, uint64_t index)
 {
-    const atomic_uint *sizes = sizes_of(d);
-    return sizes ? atomic_load_explicit(&sizes[entry_of(d, index)], memory_order_relaxed) : 0;
+    if (!d->entries)
+        return 0;
+    return atomic_load_explicit(&d->entries->sizes[entry_of(d, index)], memory_order_relaxed);
 }
 
 void mr_dataset_know_bytes(struct mr_dataset *d, uint64_t index, size_t bytes)
 {
-    atomic_uint *sizes = sizes_of(d);
-    if (sizes && bytes <= UINT_MAX)
-        atomic_store_explicit(&sizes[entry_of(d, index)], (unsigned)bytes, memory_order_relaxed);
+    if (d->entries && bytes <= UINT_MAX)
+        atomic_store_explicit(&d->entries->sizes[entry_of(d, index)], (unsigned)bytes,
+                              memory_order_relaxed);
 }
 
 size_t mr_dataset_memory(const struct mr_dataset *d)
 {
     size_t pick = d->pick32 ? 4 : d->pick64 ? 8 : 0;
-    size_t sizes = sizes_of(d) ? d->entries->e.n * sizeof(atomic_uint) : 0;
-    return sizeof *d + d->n * pick + (d->entries ? mr_entries_memory(&d->entries->e) + sizes : 0);
+    size_t shared = 0;
+    if (d->entries)
+        shared = mr_entries_memory(&d->entries->e) + d->entries->e.n * sizeof *d->entries->sizes;
+    return sizeof *d + d->n * pick + shared;
 }

@@ -9,9 +9,7 @@
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later);
 
 /* How long the samples' files were when they were last read: a hint that saves asking, never a
- * promise.  Kept by all who share the data set's files, from the first call of keep_sizes on; where
- * there is no memory for it, or no files, none is known.  Any thread. */
-void mr_dataset_keep_sizes(struct mr_dataset *d);
+ * promise.  Kept by all who share the data set's files.  Any thread. */
 size_t mr_dataset_known_bytes(const struct mr_dataset *d, uint64_t index); /* 0: not known */
 void mr_dataset_know_bytes(struct mr_dataset *d, uint64_t index, size_t bytes);
 

@@ -475,8 +475,6 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     int r = check(&p->o, err);
     if (!r)
         r = init_order(p, err);
-    if (!r && !p->o.map_without_bytes)
-        mr_dataset_keep_sizes(p->data);
     if (!r) {
         unsigned chunk = p->o.batch / (4 * p->o.threads);
         p->quick_chunk = chunk ? chunk : 1;

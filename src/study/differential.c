@@ -118,7 +118,8 @@ static int open_one_sample(const struct mr_advice_opts *o, struct mr_dataset **o
     }
     r = fclose(f) ? mr_fail(err, -errno, "%s: %s", list, mr_errno_text(errno))
                   : mr_dataset_open(list, out, err);
-    unlink(list);
+    if (unlink(list))
+        unlink(list); /* a network file system that failed once may have come back */
     return r;
 }
 
