@@ -530,12 +530,13 @@ static void files_that_change_between_epochs_are_read_as_they_are(void **state)
     assert_int_equal(r, 0);
     assert_int_not_equal(after, before);
     /* A list with the same names, as the folder would be another set by now. */
-    char list[60 * 32], *at = list;
+    char list[60 * 32];
+    size_t len = 0;
     for (unsigned i = 0; i < 3; i++)
         for (unsigned k = i; k < 60; k += 3)
-            at += sprintf(at, "set/%c/%04u.jpg,%u\n", "abc"[i], k, i);
-    struct mr_dataset *fresh =
-        photo_set_open(tempdir_write(t, "names.csv", list, (size_t)(at - list)));
+            len += (size_t)snprintf(list + len, sizeof list - len, "set/%c/%04u.jpg,%u\n", "abc"[i],
+                                    k, i);
+    struct mr_dataset *fresh = photo_set_open(tempdir_write(t, "names.csv", list, len));
     assert_int_equal(photo_set_hash(fresh, &o, &r), after);
     assert_int_equal(photo_set_hash(fresh, &o, &r), after);
     mr_dataset_unref(fresh);
