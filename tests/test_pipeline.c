@@ -900,7 +900,8 @@ static void samples_that_the_real_storage_has_later_are_counted(void **state)
             mr_batch_unref(b);
         mr_pipeline_get_stats(p, &s);
         assert_true(s.samples > 0);
-        assert_int_equal(s.overdue, emulated ? s.samples : 0);
+        /* Most: what comes after one that was waited for too long may still be in time. */
+        assert_in_range(s.overdue, emulated ? s.samples / 2 : 0, emulated ? s.samples : 0);
         mr_pipeline_close(p);
         mr_device_close(o.storage);
     }
