@@ -6,6 +6,8 @@
 #include "lab.h"
 
 #include "baseline.h"
+#include "device.h"
+#include "device_profile.h"
 #include "errtext.h"
 
 #include <errno.h>
@@ -18,6 +20,7 @@
 #define FULL_BYTES     ((uint64_t)5 << 30)
 #define QUICK_BYTES    ((uint64_t)1 << 30)
 #define EMULATED_BYTES ((uint64_t)192 << 20) /* seconds on the slowest profile */
+#define QUICK_RATE     300000000u            /* bytes a second */
 
 struct watched {
     struct mr_lab *lab;
@@ -80,6 +83,15 @@ static void tell_command(struct mr_lab *lab, const struct mr_lab_storage *s,
                    s->device ? s->name : "");
 }
 
+/* The first is left out.  A quick study has time for one more of a slow profile, and for three of
+ * one that is through in a fraction of a second, where a single late fsync would show. */
+static unsigned n_runs(const struct mr_lab *lab, const struct mr_lab_storage *s)
+{
+    if (!s->device || lab->o->full)
+        return lab->o->runs;
+    return mr_device_profile_of(s->device)->write_bytes_per_s > QUICK_RATE ? 4 : 2;
+}
+
 static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
 {
     struct watched w = {lab, s->name};
@@ -90,7 +102,7 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
                                lab->o->full ? FULL_BYTES
                                : s->device  ? EMULATED_BYTES
                                             : QUICK_BYTES),
-        .runs = s->device && !lab->o->full ? 2 : lab->o->runs,
+        .runs = n_runs(lab, s),
         .n_patterns = s->device ? MR_PATTERN_RANDOM_IMAGENET + 1 : 0,
         .device = s->device,
         .device_name = s->name,
