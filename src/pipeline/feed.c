@@ -292,11 +292,6 @@ size_t mr_feed_known_bytes(const struct mr_pipeline *p, uint64_t index)
     return known <= p->o.max_file_bytes ? known : 0;
 }
 
-void mr_feed_know_bytes(struct mr_pipeline *p, uint64_t index, size_t bytes)
-{
-    mr_dataset_know_bytes(p->data, index, bytes);
-}
-
 void mr_feed_break(struct mr_pipeline *p, int code)
 {
     pthread_mutex_lock(&p->pool->mu);

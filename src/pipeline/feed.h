@@ -126,7 +126,6 @@ const char *mr_feed_map_error(const struct mr_worker *w);
 /* How long the sample's file was when it was last read, if that may be believed: an emulated device
  * asks where it lies, and direct reads need whole blocks.  0: not known. */
 size_t mr_feed_known_bytes(const struct mr_pipeline *p, uint64_t index);
-void mr_feed_know_bytes(struct mr_pipeline *p, uint64_t index, size_t bytes);
 
 /* How much of a late wait for an emulated device the next read may be spared. */
 static inline uint64_t mr_feed_most_late(const struct mr_pipeline *p)

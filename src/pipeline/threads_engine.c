@@ -179,7 +179,7 @@ static int read_anew(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
                    ? fill_charged(w, fd, *data, *len, start_ns, &t->batch->cost[t->slot].overdue)
                    : mr_whole_file_fill(fd, p->o.direct, *data, *len);
     if (!code)
-        mr_feed_know_bytes(p, t->index, *len);
+        mr_dataset_know_bytes(p->data, t->index, *len);
     return code;
 }
 

@@ -21,6 +21,7 @@
 #include "device.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "sample_set.h"
 #include "uring_reader.h"
 #include "whole_file.h"
 
@@ -213,7 +214,7 @@ static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
     cost->read_ns = now_ns - f->start_ns;
     cost->file_bytes = len;
     if (len != f->op.known)
-        mr_feed_know_bytes(p, f->task.index, len);
+        mr_dataset_know_bytes(p->data, f->task.index, len);
     if (!p->pool->whole_files) {
         int code = mr_feed_map(w, &f->task, data, len);
         if (code) {
