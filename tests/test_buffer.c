@@ -1,9 +1,14 @@
-/* test_buffer.c - buffers grow and shrink without losing what they hold. */
+/* test_buffer.c - buffers grow and shrink without losing what they hold; under ThreadSanitizer,
+ * memory that one thread's buffer has left is free for another's. */
 #include "buffer.h"
 
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 static uint8_t pattern(size_t i)
@@ -130,6 +135,70 @@ static void finishing_twice_is_harmless(void **state)
     assert_int_equal(b.cap, 0);
 }
 
+/* Two threads and the moments at which each goes on.  Nothing here orders their writes: they need
+ * no order, as each thread writes to its own buffer alone. */
+struct meeting {
+    atomic_int moment;
+};
+
+static void reach(struct meeting *m, int moment)
+{
+    atomic_store_explicit(&m->moment, moment, memory_order_relaxed);
+}
+
+static void await(struct meeting *m, int moment)
+{
+    while (atomic_load_explicit(&m->moment, memory_order_relaxed) < moment)
+        sched_yield();
+}
+
+/* The second buffer, which grows, finds the place that the first one has left. */
+static void *moves_away(void *arg)
+{
+    struct meeting *m = arg;
+    struct mr_buffer b = {0};
+    int r = mr_buffer_reserve(&b, 1 << 20);
+    reach(m, 1);
+    await(m, 2);
+    memset(b.data, 1, b.cap);
+    if (!r)
+        r = mr_buffer_reserve(&b, 16 << 20);
+    reach(m, 3);
+    await(m, 4);
+    r = r ? r : b.data[0] - 1;
+    mr_buffer_fini(&b);
+    return r ? arg : NULL;
+}
+
+static void *moves_in(void *arg)
+{
+    struct meeting *m = arg;
+    struct mr_buffer b = {0};
+    await(m, 1);
+    int r = mr_buffer_reserve(&b, 1 << 16);
+    reach(m, 2);
+    await(m, 3);
+    if (!r)
+        r = mr_buffer_reserve(&b, 1 << 20);
+    memset(b.data, 2, b.cap);
+    reach(m, 4);
+    mr_buffer_fini(&b);
+    return r ? arg : NULL;
+}
+
+static void what_one_thread_left_is_free_for_another(void **state)
+{
+    struct meeting m = {0};
+    pthread_t first, second;
+    void *failed;
+    assert_int_equal(pthread_create(&first, NULL, moves_away, &m), 0);
+    assert_int_equal(pthread_create(&second, NULL, moves_in, &m), 0);
+    assert_int_equal(pthread_join(first, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(pthread_join(second, &failed), 0);
+    assert_null(failed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +210,7 @@ int main(void)
         cmocka_unit_test(trimming_to_nothing_gives_everything_back),
         cmocka_unit_test(prefaulting_keeps_the_contents),
         cmocka_unit_test(finishing_twice_is_harmless),
+        cmocka_unit_test(what_one_thread_left_is_free_for_another),
     };
     return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
 }

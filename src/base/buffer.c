@@ -5,10 +5,15 @@
  * many machines the first touch of a page costs more than copying it.  Large buffers ask for huge
  * pages, which halves that cost and spares the TLB.
  *
+ * ThreadSanitizer does not see mremap: where one thread's buffer has left, another's may come to
+ * lie, and the two would count as a race.  In its builds a growing buffer is copied.
+ *
  * Invariant: cap is 0 or a multiple of the page size, and [data, data + cap) is mapped. */
 #include "buffer.h"
+#include "sanitizers.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +23,23 @@ static size_t page_round(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (size + page - 1) & ~(page - 1);
+}
+
+static void *map(size_t cap)
+{
+    return mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void *grow(const struct mr_buffer *b, size_t cap)
+{
+    if (!MR_TSAN)
+        return mremap(b->data, b->cap, cap, MREMAP_MAYMOVE);
+    void *data = map(cap);
+    if (data == MAP_FAILED)
+        return data;
+    memcpy(data, b->data, b->cap);
+    munmap(b->data, b->cap);
+    return data;
 }
 
 int mr_buffer_reserve(struct mr_buffer *b, size_t size)
@@ -31,9 +53,7 @@ int mr_buffer_reserve(struct mr_buffer *b, size_t size)
     if (b->cap && cap < b->cap + b->cap / 2)
         cap = b->cap + b->cap / 2;
     cap = page_round(cap);
-    void *data = b->data
-                     ? mremap(b->data, b->cap, cap, MREMAP_MAYMOVE)
-                     : mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *data = b->data ? grow(b, cap) : map(cap);
     if (data == MAP_FAILED)
         return -ENOMEM;
     if (cap >= HUGE_FROM)
