@@ -29,7 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <jpeglib.h>
 #include <turbojpeg.h>
@@ -153,9 +152,7 @@ static void bare_crop(struct worker *k, const struct file *f, uint64_t number, u
 
 static double cpu_seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (double)mr_clock_thread_cpu_ns() / 1e9;
 }
 
 static void *work_through(void *arg)

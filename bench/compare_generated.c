@@ -9,6 +9,7 @@
  * the machine should not count.  Exit 0: everything is within its target. */
 #include "alternate.h"
 #include "buffer.h"
+#include "clock.h"
 #include "whole_file.h"
 
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <turbojpeg.h>
 
 #define MOST_DECODED 500
@@ -120,9 +120,7 @@ static int load(struct set *s, const char *dir)
 
 static double cpu_seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)mr_clock_thread_cpu_ns() / 1e9;
 }
 
 /* Images a second. */

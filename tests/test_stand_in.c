@@ -1,5 +1,6 @@
 /* test_stand_in.c - a consumer that comes back at once does a worker's work, and nobody's sample
- * suffers: not when it goes away, not when it has no descriptors. */
+ * suffers: not when it goes away, not when it has no descriptors, and not when its ring is not to
+ * be had, fails, or has to wait. */
 #include "unit.h"
 
 #include "photo_set.h"
@@ -7,6 +8,7 @@
 #include "clock.h"
 #include "digest.h"
 #include "sanitizers.h"
+#include "uring_reader.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -14,6 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,10 +26,15 @@
 #define BATCH      8
 #define THREADS    3
 
-static pthread_t consumer;
+static _Atomic pthread_t consumer;
 static atomic_uint in_use[THREADS]; /* by worker number */
 static atomic_uint twice;           /* a number was used by two at once */
 static atomic_uint_fast64_t by_consumer, by_workers;
+
+static int is_consumer(void)
+{
+    return pthread_equal(pthread_self(), consumer);
+}
 
 static int note_who(void *ctx, const struct mr_map_input *in, void *slot)
 {
@@ -34,7 +42,7 @@ static int note_who(void *ctx, const struct mr_map_input *in, void *slot)
     if (atomic_fetch_add(&in_use[in->worker], 1))
         atomic_fetch_add(&twice, 1);
     memcpy(slot, &in->index, sizeof in->index);
-    atomic_fetch_add(pthread_equal(pthread_self(), consumer) ? &by_consumer : &by_workers, 1);
+    atomic_fetch_add(is_consumer() ? &by_consumer : &by_workers, 1);
     atomic_fetch_sub(&in_use[in->worker], 1);
     return 0;
 }
@@ -118,14 +126,14 @@ static void a_consumer_that_goes_away_is_not_waited_for(void **state)
 }
 
 static atomic_uint n_refused;     /* files that the consumer could not open, */
-static atomic_uint n_by_consumer; /* and those that it could */
+static atomic_uint n_by_consumer; /* and those that it could, or began to read in its ring */
 
 int __real_mr_whole_file_again(int dir, const char *path, void *buf, size_t size);
 int __wrap_mr_whole_file_again(int dir, const char *path, void *buf, size_t size);
 int __wrap_mr_whole_file_again(int dir, const char *path, void *buf, size_t size)
 {
     int done = __real_mr_whole_file_again(dir, path, buf, size);
-    if (done && pthread_equal(pthread_self(), consumer))
+    if (done && is_consumer())
         atomic_fetch_add(&n_by_consumer, 1);
     return done;
 }
@@ -135,9 +143,49 @@ int __wrap_mr_whole_file_open(int dir, const char *path, int direct, uint64_t ma
 int __wrap_mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size_t *size)
 {
     int fd = __real_mr_whole_file_open(dir, path, direct, max, size);
-    if (fd == -EMFILE && pthread_equal(pthread_self(), consumer))
+    if (fd == -EMFILE && is_consumer())
         atomic_fetch_add(&n_refused, 1);
     return fd;
+}
+
+/* What the consumer's ring is like. */
+static enum { RING_GOOD, RING_REFUSED, RING_FAILS, RING_WAITS } ring;
+static atomic_uint n_rings, n_waits; /* that the consumer asked for, and in which it waited */
+
+int __real_mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                                struct mr_error *err);
+int __wrap_mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                                struct mr_error *err);
+int __wrap_mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
+                                struct mr_error *err)
+{
+    if (is_consumer())
+        atomic_fetch_add(&n_rings, 1);
+    if (is_consumer() && ring == RING_REFUSED)
+        return -EMFILE;
+    return __real_mr_uring_reader_open(depth, direct, out, err);
+}
+
+void __real_mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
+void __wrap_mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op);
+void __wrap_mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
+{
+    if (is_consumer())
+        atomic_fetch_add(&n_by_consumer, 1);
+    __real_mr_uring_reader_start(r, op);
+}
+
+int __real_mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max);
+int __wrap_mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max);
+int __wrap_mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **done, unsigned max)
+{
+    if (is_consumer())
+        atomic_fetch_add(&n_waits, 1);
+    if (is_consumer() && ring == RING_FAILS)
+        return -EIO;
+    if (is_consumer() && ring == RING_WAITS)
+        usleep(2000);
+    return __real_mr_uring_reader_wait(r, done, max);
 }
 
 /* Workers have descriptors of their own; the process has none left.  Files that are missing take
@@ -179,9 +227,12 @@ static void a_consumer_without_descriptors_leaves_files_to_workers(void **state)
 
 /* Hash of `n` times KEPT batches and of the bad files among them.  Who looks at each batch at once
  * is no prompt consumer. */
-static uint64_t hash_of(struct mr_dataset *d, unsigned threads, unsigned n, int prompt)
+static uint64_t hash_of(struct mr_dataset *d, enum mr_engine engine, unsigned threads, unsigned n,
+                        int prompt)
 {
-    struct mr_pipeline_opts o = {.threads = threads,
+    struct mr_pipeline_opts o = {.engine = engine,
+                                 .threads = threads,
+                                 .io_depth = 3 * threads,
                                  .batch = 2,
                                  .prefetch = 2,
                                  .hold = KEPT,
@@ -213,6 +264,18 @@ static uint64_t hash_of(struct mr_dataset *d, unsigned threads, unsigned n, int 
     return mr_digest_value(&digest);
 }
 
+static int has_uring(void)
+{
+    struct mr_dataset *d;
+    struct mr_pipeline *p = NULL;
+    struct mr_pipeline_opts o = {.engine = MR_ENGINE_URING, .threads = 1, .batch = 1};
+    assert_int_equal(mr_dataset_range(1, &d), 0);
+    int r = mr_pipeline_open(d, &o, &p, NULL);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+    return !r;
+}
+
 /* Bytes, substitutes and what is said of bad files. */
 static void batches_do_not_depend_on_who_fills_them(void **state)
 {
@@ -220,15 +283,129 @@ static void batches_do_not_depend_on_who_fills_them(void **state)
     photo_set_write(t, 30);
     struct mr_dataset *d = photo_set_open(photo_set_list(t, 30, 7));
     consumer = pthread_self();
-    uint64_t want = hash_of(d, 2, 3, 0);
-    for (unsigned threads = 1; threads <= THREADS; threads++) {
+    uint64_t want = hash_of(d, MR_ENGINE_THREADS, 2, 3, 0);
+    for (unsigned i = 0; i < THREADS * (has_uring() ? 2 : 1); i++) {
+        enum mr_engine engine = i < THREADS ? MR_ENGINE_THREADS : MR_ENGINE_URING;
         uint64_t end = mr_clock_ns() + LONGEST_NS;
         atomic_store(&n_by_consumer, 0);
         while (atomic_load(&n_by_consumer) < 100) {
             assert_true(mr_clock_ns() < end);
-            assert_int_equal(hash_of(d, threads, 3, 1), want);
+            assert_int_equal(hash_of(d, engine, i % THREADS + 1, 3, 1), want);
         }
     }
+    mr_dataset_unref(d);
+}
+
+static struct mr_pipeline *endless_by_ring(struct mr_dataset *d)
+{
+    struct mr_pipeline_opts o = {
+        .engine = MR_ENGINE_URING, .threads = 1, .io_depth = 4, .batch = 2, .epochs = 1000000000};
+    atomic_store(&n_rings, 0);
+    atomic_store(&n_waits, 0);
+    atomic_store(&n_by_consumer, 0);
+    return photo_set_pipeline(d, &o);
+}
+
+static struct mr_dataset *small_set(struct tempdir *t)
+{
+    char path[512];
+    if (!has_uring())
+        skip();
+    photo_set_write(t, 30);
+    snprintf(path, sizeof path, "%s/set", t->path);
+    return photo_set_open(path);
+}
+
+/* Take `n` batches, or more until `enough` says so; what the last call returned. */
+static int take(struct mr_pipeline *p, unsigned n, atomic_uint *count, unsigned enough)
+{
+    struct mr_batch *b;
+    uint64_t end = mr_clock_ns() + LONGEST_NS;
+    int r = 0;
+    while (r >= 0 && (n || atomic_load(count) < enough)) {
+        assert_true(mr_clock_ns() < end);
+        r = mr_pipeline_next(p, &b);
+        if (r != 1)
+            continue;
+        n -= n != 0;
+        mr_batch_unref(b);
+    }
+    return r;
+}
+
+static void a_consumer_without_a_ring_leaves_files_to_workers(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    consumer = pthread_self();
+    ring = RING_REFUSED;
+    struct mr_pipeline *p = endless_by_ring(d);
+    assert_true(take(p, 500, &n_rings, 1) >= 0);
+    ring = RING_GOOD;
+    assert_true(take(p, 500, &n_rings, 1) >= 0);
+    assert_int_equal(atomic_load(&n_rings), 1); /* it is not asked for again and again */
+    assert_int_equal(atomic_load(&n_by_consumer), 0);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void a_ring_that_fails_ends_the_run(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    consumer = pthread_self();
+    ring = RING_FAILS;
+    struct mr_pipeline *p = endless_by_ring(d);
+    assert_int_equal(take(p, 0, &n_rings, 2), -EIO);
+    assert_non_null(strstr(mr_pipeline_error(p), "io_uring failed"));
+    ring = RING_GOOD;
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+/* A worker reads ahead, and so is better at it: after each failed attempt the next one is twice as
+ * far away. */
+static void a_consumer_that_waits_for_files_leaves_them_to_workers(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    consumer = pthread_self();
+    ring = RING_WAITS;
+    struct mr_pipeline *p = endless_by_ring(d);
+    assert_true(take(p, 2000, &n_waits, 1) >= 0);
+    assert_in_range(atomic_load(&n_waits), 1, 20);
+    ring = RING_GOOD;
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+static void *take_in_a_thread(void *pipeline)
+{
+    consumer = pthread_self();
+    return take(pipeline, 300, &n_by_consumer, 300) < 0 ? pipeline : NULL;
+}
+
+static void *take_more_in_a_thread(void *pipeline)
+{
+    consumer = pthread_self();
+    return take(pipeline, 300, &n_by_consumer, 0) < 0 ? pipeline : NULL;
+}
+
+/* A ring is its maker's: the next thread, which may well have the first one's address, uses none.
+ */
+static void a_consumer_in_another_thread_leaves_files_to_workers(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    struct mr_pipeline *p = endless_by_ring(d);
+    void *(*const body[])(void *) = {take_in_a_thread, take_more_in_a_thread};
+    unsigned by_first = 0;
+    for (size_t i = 0; i < ARRAY_LEN(body); i++) {
+        pthread_t t;
+        void *failed;
+        by_first = atomic_load(&n_by_consumer);
+        assert_int_equal(pthread_create(&t, NULL, body[i], p), 0);
+        assert_int_equal(pthread_join(t, &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(atomic_load(&n_by_consumer), by_first);
+    mr_pipeline_close(p);
     mr_dataset_unref(d);
 }
 
@@ -239,6 +416,10 @@ int main(void)
         cmocka_unit_test(a_consumer_that_goes_away_is_not_waited_for),
         WITH_TEMPDIR(batches_do_not_depend_on_who_fills_them),
         WITH_TEMPDIR(a_consumer_without_descriptors_leaves_files_to_workers),
+        WITH_TEMPDIR(a_consumer_without_a_ring_leaves_files_to_workers),
+        WITH_TEMPDIR(a_ring_that_fails_ends_the_run),
+        WITH_TEMPDIR(a_consumer_that_waits_for_files_leaves_them_to_workers),
+        WITH_TEMPDIR(a_consumer_in_another_thread_leaves_files_to_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,11 @@ uint64_t mr_clock_coarse_ns(void)
     return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
+uint64_t mr_clock_thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static uint64_t timeval_ns(struct timeval t)
 {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;

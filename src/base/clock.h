@@ -1,4 +1,4 @@
-/* clock.h - the one clock: CLOCK_MONOTONIC in nanoseconds, and CPU time of this process. */
+/* clock.h - the one clock: CLOCK_MONOTONIC in nanoseconds, and CPU time. */
 #ifndef MR_CLOCK_H
 #define MR_CLOCK_H
 
@@ -17,6 +17,8 @@ static inline struct timespec mr_clock_at(uint64_t ns)
 }
 /* User and system time of all threads so far, those that the kernel runs for io_uring included. */
 uint64_t mr_clock_process_cpu_ns(void);
+/* Of the thread that asks, without those. */
+uint64_t mr_clock_thread_cpu_ns(void);
 
 /* Between two looks at something that is about to happen: some tens of cycles, kind to whoever
  * shares the core. */

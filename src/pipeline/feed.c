@@ -187,7 +187,7 @@ void mr_feed_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data,
 }
 
 /* Take the next slot of the chunk, or claim a new chunk of the batch. */
-static int claim_slot(struct mr_worker *w, struct mr_task *t)
+int mr_feed_claim_another(struct mr_worker *w, struct mr_task *t)
 {
     struct mr_work_batch *b = w->batch;
     if (!b || atomic_load_explicit(&w->p->stopping, memory_order_relaxed))
@@ -218,12 +218,16 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
 {
     struct mr_pipeline *p = w->p;
     struct mr_batch_pool *pool = p->pool;
-    while (!claim_slot(w, t)) {
+    while (!mr_feed_claim_another(w, t)) {
         int result = 1, call = 0;
         uint64_t idle_from = 0, idle_to = 0;
         count_filled(w);
         mr_batch_pool_lock(pool);
-        if (block && atomic_load(&p->asks)) {
+        if (atomic_load(&p->asks)) {
+            if (!block) { /* first what is under way */
+                pthread_mutex_unlock(&pool->mu);
+                return 0;
+            }
             idle_from = mr_trace_now();
             mr_stand_in_make_room(w);
             pthread_mutex_unlock(&pool->mu);

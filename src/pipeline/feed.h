@@ -103,7 +103,8 @@ struct mr_pipeline {
     struct mr_watch consumer_watch;
     uint64_t ask_ns;   /* when should_stop is to be asked again */
     uint64_t left_ns;  /* when it got its last batch, */
-    unsigned n_prompt; /* and how often in a row it came back at once */
+    unsigned n_prompt; /* how often in a row it came back at once, */
+    unsigned n_needed; /* and how often it must before it asks for a worker's place */
     struct mr_error error;
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;
@@ -112,6 +113,8 @@ struct mr_pipeline {
 
 /* 1 = *t is claimed; 0 = nothing to do now (only when !block); -1 = stop. */
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
+/* Another slot of the batch from which it claimed last; 0 = there is none. */
+int mr_feed_claim_another(struct mr_worker *w, struct mr_task *t);
 /* With the lock held: the consumer need not wait any longer. */
 int mr_feed_can_deliver(const struct mr_pipeline *p);
 /* The slot is filled with `len` bytes at `data`, or given up. */
@@ -138,9 +141,9 @@ struct mr_engine_ops {
     int (*init)(struct mr_worker *w, struct mr_error *err);  /* in the opener's thread */
     int (*begin)(struct mr_worker *w, struct mr_error *err); /* in the worker's own thread */
     void (*run)(struct mr_worker *w);                        /* until there is no more to do */
-    /* In a thread that is not w's, which sleeps: fill one slot; 0 = not possible there, and it is
-     * left to w's.  NULL: that must do everything itself. */
-    int (*fill_one)(struct mr_worker *w, struct mr_task *t);
+    /* In a thread that is not w's, which sleeps: fill the slot, and others of its batch if it is
+     * better to have some at once.  0: w's thread should go on, with this slot if it is w->left. */
+    int (*stand_in)(struct mr_worker *w, struct mr_task *t);
     void (*fini)(struct mr_worker *w); /* also after a failed init */
 };
 extern const struct mr_engine_ops mr_threads_engine, mr_uring_engine;

@@ -7,7 +7,8 @@
 
 #include "clock.h"
 
-#define PROMPT_CALLS 16       /* in a row, before a place is asked for */
+#define FIRST_CALLS  16       /* at once, in a row, before a place is asked for; */
+#define MOST_CALLS   4096     /* twice as many each time that it was no good, up to that */
 #define PROMPT_SHARE 32       /* of the time that a batch takes: away for less is no time at all, */
 #define PROMPT_NS    5000     /* nor is that */
 #define FIRST_NS     1000000  /* then a worker looks whether the consumer still comes, */
@@ -29,12 +30,13 @@ void mr_stand_in_arrive(struct mr_pipeline *p, uint64_t now_ns)
     int prompt = p->fill_ns < (p->off ? 2 : 1) * MR_QUICK_NS &&
                  (away < PROMPT_NS || away < p->fill_ns / PROMPT_SHARE);
     /* Who waits for an emulated device would keep the consumer. */
-    if (!p->engine->fill_one || p->o.storage)
+    if (p->o.storage)
         return;
+    p->n_needed = p->n_needed ? p->n_needed : FIRST_CALLS;
     p->n_prompt = prompt ? p->n_prompt + 1 : 0;
     if (!prompt)
         call_back(p);
-    else if (p->n_prompt >= PROMPT_CALLS && !p->off)
+    else if (p->n_prompt >= p->n_needed && !p->off)
         atomic_store(&p->asks, 1);
 }
 
@@ -45,8 +47,9 @@ static int fill_some(struct mr_pipeline *p, struct mr_worker *w, unsigned seen, 
     do {
         if (mr_feed_claim(w, 0, &t) != 1)
             return 0;
-        if (!p->engine->fill_one(w, &t) || mr_clock_coarse_ns() > until) {
+        if (!p->engine->stand_in(w, &t) || mr_clock_coarse_ns() > until) {
             p->n_prompt = 0; /* the worker is to go on */
+            p->n_needed = 2 * p->n_needed < MOST_CALLS ? 2 * p->n_needed : MOST_CALLS;
             return 0;
         }
     } while (atomic_load(&p->changes) == seen);

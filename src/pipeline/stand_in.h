@@ -12,7 +12,9 @@
  * would wait.  There are as many at work as before, and nobody is woken.
  *
  * A consumer that takes its time has the worker back: it calls it when it comes late, and a worker
- * that sees that the consumer did not come looks after itself. */
+ * that sees that the consumer did not come looks after itself.  A place that was of no use to the
+ * consumer (no descriptors; or io_uring, and files that have to be waited for) is asked for again
+ * only after twice as many batches. */
 #ifndef MR_STAND_IN_H
 #define MR_STAND_IN_H
 

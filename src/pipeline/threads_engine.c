@@ -276,7 +276,7 @@ static void open_common(struct mr_worker *w, struct folder *f)
 }
 
 /* Who stands in has other descriptors than the worker, and so a folder of its own. */
-static int fill_one(struct mr_worker *w, struct mr_task *t)
+static int stand_in(struct mr_worker *w, struct mr_task *t)
 {
     struct reader *r = w->engine;
     if (r->own_table && !r->guest.tried)
@@ -331,4 +331,4 @@ static void run(struct mr_worker *w)
     leave(&r->own);
 }
 
-const struct mr_engine_ops mr_threads_engine = {init, begin, run, fill_one, fini};
+const struct mr_engine_ops mr_threads_engine = {init, begin, run, stand_in, fini};

@@ -11,6 +11,11 @@
  * room is the file's size where the reader can tell it ahead or an earlier epoch has seen it, else
  * what most files fit in.
  *
+ * Who stands in for a worker has a ring of its own: one belongs to the thread that made it.  It
+ * reads some files of one batch and waits for all of them, so that nothing is under way when it
+ * leaves. With files that come from memory that is as good as reading ahead, and with others it is
+ * not, so it does not go on when it finds that it has slept.
+ *
  * With an emulated device a file that has arrived is held back until the device would have
  * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
  * moment, whichever comes first, so reads go on being submitted and taken in.  Flights that are
@@ -28,6 +33,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define AT_ONCE    8  /* files, in a guest's ring: there is nothing to gain by more */
+#define MOST_SLEEP 4  /* one part in so many: what is more is no reading from memory; */
+#define LOOK_EVERY 16 /* times that a guest fills some, it is looked at how much it was */
+
 struct flight { /* one file under way */
     struct mr_uring_op op;
     struct mr_task task;
@@ -41,7 +50,11 @@ struct flight { /* one file under way */
 };
 
 struct rings {
-    struct mr_uring_reader *reader;
+    struct mr_uring_reader *own, *guest; /* the worker's ring, that of who stands in, */
+    struct mr_uring_reader *reader;      /* and the one to use */
+    unsigned guest_thread;               /* whose ring it is, or 0: nobody has tried; */
+    unsigned n_stood_in;                 /* how often it did, since it last slept */
+    int failed;                          /* a ring has: what is under way there is lost */
     unsigned depth, n_under_way;
     struct flight *flight, *free;
     struct mr_uring_op **done; /* [depth] */
@@ -54,7 +67,8 @@ static void fini(struct mr_worker *w)
     struct rings *r = w->engine;
     if (!r)
         return;
-    mr_uring_reader_close(r->reader);
+    mr_uring_reader_close(r->own);
+    mr_uring_reader_close(r->guest);
     for (unsigned i = 0; r->flight && i < r->depth; i++) {
         mr_uring_op_drop(&r->flight[i].op); /* still there only if the ring failed */
         mr_buffer_fini(&r->flight[i].file);
@@ -173,20 +187,29 @@ static void take_off(struct mr_worker *w, struct flight *f)
     r->n_under_way++;
 }
 
+/* With a flight that is free. */
+static void set_out(struct mr_worker *w, const struct mr_task *t)
+{
+    struct rings *r = w->engine;
+    struct flight *f = r->free;
+    r->free = f->next_free;
+    f->task = *t;
+    f->task.lane = (unsigned)(f - r->flight) + 1;
+    take_off(w, f);
+}
+
 /* Claim slots for the free flights; blocks only when nothing is under way or held.  -1 = stop. */
 static int refill(struct mr_worker *w)
 {
     struct rings *r = w->engine;
-    while (r->free) {
-        struct flight *f = r->free;
-        int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &f->task);
+    struct mr_task t;
+    while (r->free && !r->failed) {
+        int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &t);
         if (claimed != 1)
             return claimed;
-        r->free = f->next_free;
-        f->task.lane = (unsigned)(f - r->flight) + 1;
-        take_off(w, f);
+        set_out(w, &t);
     }
-    return 0;
+    return r->failed ? -1 : 0;
 }
 
 static void retry_or_give_up(struct mr_worker *w, struct flight *f, const char *stage, int code,
@@ -286,7 +309,18 @@ static void arrive(struct mr_worker *w, struct flight *f)
 static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct rings *r = w->engine;
-    return mr_uring_reader_open(r->depth, w->p->o.direct, &r->reader, err);
+    int code = mr_uring_reader_open(r->depth, w->p->o.direct, &r->own, err);
+    r->reader = r->own;
+    return code;
+}
+
+/* The ring itself has failed: nothing more will arrive. */
+static void fail(struct mr_worker *w, int code)
+{
+    struct rings *r = w->engine;
+    r->failed = 1;
+    r->n_under_way = 0;
+    mr_feed_break(w->p, code);
 }
 
 /* Wait for files to arrive: for ever, or until the first of those held is nearly due. */
@@ -336,8 +370,8 @@ static void run(struct mr_worker *w)
             continue;
         }
         int n = r->n_under_way ? wait_for_ring(r) : 0;
-        if (n < 0) { /* the ring itself failed: nothing more will arrive */
-            mr_feed_break(w->p, n);
+        if (n < 0) {
+            fail(w, n);
             return;
         }
         for (int i = 0; i < n; i++) {
@@ -353,4 +387,64 @@ static void run(struct mr_worker *w)
     }
 }
 
-const struct mr_engine_ops mr_uring_engine = {init, begin, run, NULL, fini};
+/* Never the same for two threads, as addresses and numbers of the system may be. */
+static unsigned this_thread(void)
+{
+    static atomic_uint n_threads;
+    static _Thread_local unsigned number;
+    if (!number)
+        number = atomic_fetch_add(&n_threads, 1) + 1;
+    return number;
+}
+
+static int has_guest_ring(struct mr_worker *w)
+{
+    struct rings *r = w->engine;
+    if (!r->guest_thread) {
+        r->guest_thread = this_thread();
+        if (mr_uring_reader_open(r->depth, w->p->o.direct, &r->guest, NULL))
+            r->guest = NULL;
+    }
+    return r->guest && r->guest_thread == this_thread();
+}
+
+/* Fill the slot and some others of its batch in the guest's ring, and wait for all. */
+static void fill_some(struct mr_worker *w, struct mr_task *t)
+{
+    struct rings *r = w->engine;
+    r->reader = r->guest;
+    do
+        set_out(w, t);
+    while (r->free && r->n_under_way < AT_ONCE && mr_feed_claim_another(w, t));
+    while (r->n_under_way) {
+        int n = mr_uring_reader_wait(r->reader, r->done, r->depth);
+        if (n < 0)
+            fail(w, n);
+        for (int i = 0; i < n; i++)
+            arrive(w, (struct flight *)r->done[i]);
+    }
+    r->reader = r->own;
+}
+
+static int stand_in(struct mr_worker *w, struct mr_task *t)
+{
+    struct rings *r = w->engine;
+    if (!has_guest_ring(w)) {
+        w->left = *t;
+        w->has_left = 1;
+        return 0;
+    }
+    if (r->n_stood_in++ % LOOK_EVERY) { /* the clock is not free */
+        fill_some(w, t);
+        return !r->failed;
+    }
+    uint64_t start = mr_clock_ns(), cpu_start = mr_clock_thread_cpu_ns();
+    fill_some(w, t);
+    uint64_t took = mr_clock_ns() - start, busy = mr_clock_thread_cpu_ns() - cpu_start;
+    int from_memory = busy > took - took / MOST_SLEEP;
+    if (!from_memory)
+        r->n_stood_in = 0; /* look at once the next time */
+    return from_memory && !r->failed;
+}
+
+const struct mr_engine_ops mr_uring_engine = {init, begin, run, stand_in, fini};

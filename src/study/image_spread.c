@@ -11,27 +11,19 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <time.h>
 
 #define FEWEST    4
 #define MAX_BYTES ((uint64_t)64 << 20)
-
-static double thread_cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* CPU time of one image, or NAN when it is none. */
 static double cost_of(struct mr_decoder *d, const struct mr_buffer *file, size_t len, void *slot)
 {
     double least = NAN;
     for (unsigned i = 0; i < 2; i++) {
-        double start = thread_cpu_s();
+        uint64_t start = mr_clock_thread_cpu_ns();
         if (mr_decoder_run(d, file->data, len, 0, slot))
             return NAN;
-        least = fmin(least, thread_cpu_s() - start);
+        least = fmin(least, (double)(mr_clock_thread_cpu_ns() - start) / 1e9);
     }
     return least;
 }
