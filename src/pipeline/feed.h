@@ -31,8 +31,8 @@
 /* Room that a file buffer has from the start: most photos fit. */
 #define MR_FIRST_ROOM ((size_t)256 << 10)
 
-/* Batches filled faster than that are claimed in chunks, and a consumer that waits for them may
- * stand in for a worker. */
+/* Batches filled faster than that are claimed in chunks, and a consumer with a core to itself waits
+ * for them by the clock. */
 #define MR_QUICK_NS 2000000
 
 /* How waiting by watching went, of one thread. */

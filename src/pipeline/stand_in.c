@@ -7,10 +7,15 @@
 
 #include "clock.h"
 
+/* Batches that take less are worth it.  With io_uring each counts from when its first file was
+ * asked for, when others before it were still on their way. */
+#define QUICK_NS 4000000
+
 #define FIRST_CALLS  16       /* at once, in a row, before a place is asked for; */
 #define MOST_CALLS   4096     /* twice as many each time that it was no good, up to that */
 #define PROMPT_SHARE 32       /* of the time that a batch takes: away for less is no time at all, */
-#define PROMPT_NS    5000     /* nor is that */
+#define PROMPT_NS    40000    /* if it is less than that; */
+#define AT_ONCE_NS   5000     /* nor is that, whatever a batch takes */
 #define FIRST_NS     1000000  /* then a worker looks whether the consumer still comes, */
 #define LAST_NS      4000000  /* and later each time that it does, up to that */
 #define LONGEST_NS   20000000 /* of standing in: others may ask the consumer to stop */
@@ -27,13 +32,15 @@ static void call_back(struct mr_pipeline *p)
 void mr_stand_in_arrive(struct mr_pipeline *p, uint64_t now_ns)
 {
     uint64_t away = now_ns - p->left_ns;
-    int prompt = p->fill_ns < (p->off ? 2 : 1) * MR_QUICK_NS &&
-                 (away < PROMPT_NS || away < p->fill_ns / PROMPT_SHARE);
+    int prompt = p->fill_ns < (p->off ? 2 : 1) * QUICK_NS &&
+                 (away < AT_ONCE_NS || (away < PROMPT_NS && away < p->fill_ns / PROMPT_SHARE));
     /* Who waits for an emulated device would keep the consumer. */
     if (p->o.storage)
         return;
     p->n_needed = p->n_needed ? p->n_needed : FIRST_CALLS;
     p->n_prompt = prompt ? p->n_prompt + 1 : 0;
+    if (p->off && p->n_prompt >= 2 * p->n_needed) /* it went well for as long again */
+        p->n_needed = FIRST_CALLS;
     if (!prompt)
         call_back(p);
     else if (p->n_prompt >= p->n_needed && !p->off)

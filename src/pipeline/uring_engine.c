@@ -32,6 +32,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define AT_ONCE    8  /* files, in a guest's ring: there is nothing to gain by more */
 #define MOST_SLEEP 4  /* one part in so many: what is more is no reading from memory; */
@@ -408,6 +409,20 @@ static int has_guest_ring(struct mr_worker *w)
     return r->guest && r->guest_thread == this_thread();
 }
 
+/* Of this thread: its time, and how often it gave its core away by itself.  One that had to make
+ * room for others has not slept. */
+struct use {
+    uint64_t cpu_ns;
+    long n_sleeps;
+};
+
+static struct use use_of_thread(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    return (struct use){mr_clock_thread_cpu_ns(), u.ru_nvcsw};
+}
+
 /* Fill the slot and some others of its batch in the guest's ring, and wait for all. */
 static void fill_some(struct mr_worker *w, struct mr_task *t)
 {
@@ -434,14 +449,17 @@ static int stand_in(struct mr_worker *w, struct mr_task *t)
         w->has_left = 1;
         return 0;
     }
-    if (r->n_stood_in++ % LOOK_EVERY) { /* the clock is not free */
+    if (r->n_stood_in++ % LOOK_EVERY) { /* looking is not free */
         fill_some(w, t);
         return !r->failed;
     }
-    uint64_t start = mr_clock_ns(), cpu_start = mr_clock_thread_cpu_ns();
+    uint64_t start = mr_clock_ns();
+    struct use before = use_of_thread();
     fill_some(w, t);
-    uint64_t took = mr_clock_ns() - start, busy = mr_clock_thread_cpu_ns() - cpu_start;
-    int from_memory = busy > took - took / MOST_SLEEP;
+    struct use after = use_of_thread();
+    uint64_t took = mr_clock_ns() - start;
+    int from_memory = after.n_sleeps == before.n_sleeps ||
+                      after.cpu_ns - before.cpu_ns > took - took / MOST_SLEEP;
     if (!from_memory)
         r->n_stood_in = 0; /* look at once the next time */
     return from_memory && !r->failed;
