@@ -192,6 +192,13 @@ static double run_bare_uring(void *ctx)
     return bare_uring(&s->files, s->threads, s->depth, 0);
 }
 
+static double run_ring_keeping_one(void *ctx)
+{
+    struct setting *s = ctx;
+    prepare(s);
+    return bare_uring(&s->files, s->threads, s->depth, batches(s, 1));
+}
+
 static double run_ring_keeping_two(void *ctx)
 {
     struct setting *s = ctx;
@@ -246,6 +253,7 @@ static int compare_engines(struct setting *s, unsigned rounds)
                            caching_loop = {"loop keeping 2 MB", run_caching_threads, s},
                            loop_of_one = {"loop keeping one batch", run_threads_keeping_one, s},
                            loop_of_two = {"loop keeping two batches", run_threads_keeping_two, s},
+                           ring_of_one = {"ring keeping one batch", run_ring_keeping_one, s},
                            ring_of_two = {"ring keeping two batches", run_ring_keeping_two, s};
     static const unsigned smaller[] = {8, 16, 32};
     int bad = 0;
@@ -263,14 +271,14 @@ static int compare_engines(struct setting *s, unsigned rounds)
             bad |= compare(s, &threads, &loop, rounds, 0);
         }
         s->batch = BATCH;
+        bad |= compare(s, &ring_of_one, &ring, rounds, 0);
         bad |= compare(s, &ring_of_two, &ring, rounds, 0);
     }
     bad |= compare(s, &uring, &ring, rounds, 0.90);
-    if (!s->cold)
-        bad |= compare(s, &uring, &ring_of_two, rounds, 0);
-    else
-        bad |= compare(s, &uring, &threads, rounds, s->threads == 2 ? 2.0 : 0);
-    return bad;
+    if (s->cold)
+        return bad | compare(s, &uring, &threads, rounds, s->threads == 2 ? 2.0 : 0);
+    bad |= compare(s, &uring, &ring_of_one, rounds, 0);
+    return bad | compare(s, &uring, &ring_of_two, rounds, 0);
 }
 
 /* The device itself, if there is somebody to ask it. */

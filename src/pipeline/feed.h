@@ -84,14 +84,16 @@ struct mr_pipeline {
     struct mr_work_batch *open;     /* has unclaimed slots, or NULL */
     struct mr_work_batch **in_work; /* [window], by sequence % window */
     int begun;
-    int wanted, asleep;    /* the consumer is in mr_pipeline_next; it needs a signal */
-    uint64_t fill_ns;      /* what the batch that was finished last took */
-    unsigned n_idle;       /* workers that wait for work and have not been called, */
-    unsigned n_called;     /* and those that have been called and are about to wake up */
-    struct mr_worker *off; /* whose thread sleeps, as the consumer does its work at times, */
-    int standing_in;       /* and now */
-    int broken;            /* -errno: a worker could not go on */
-    unsigned n_started;    /* workers whose begin has returned */
+    int wanted, asleep; /* the consumer is in mr_pipeline_next; it needs a signal */
+    uint64_t fill_ns;   /* what the batch that was finished last took */
+    unsigned n_idle;    /* workers that wait for work and have not been called, */
+    unsigned n_called;  /* and those that have been called and are about to wake up */
+    /* Whose thread sleeps, as the consumer does its work at times; looked at without the lock, too
+     */
+    struct mr_worker *_Atomic off;
+    int standing_in;    /* and now */
+    int broken;         /* -errno: a worker could not go on */
+    unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;
 
     const struct mr_engine_ops *engine;

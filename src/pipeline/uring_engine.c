@@ -34,7 +34,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define AT_ONCE    8  /* files, in a guest's ring: there is nothing to gain by more */
+#define AT_ONCE    8  /* files, while they come from memory: more would only take more of it */
 #define MOST_SLEEP 4  /* one part in so many: what is more is no reading from memory; */
 #define LOOK_EVERY 16 /* times that a guest fills some, it is looked at how much it was */
 
@@ -199,12 +199,21 @@ static void set_out(struct mr_worker *w, const struct mr_task *t)
     take_off(w, f);
 }
 
+/* A consumer stands in only while files come from memory. */
+static unsigned most_under_way(const struct mr_worker *w)
+{
+    const struct rings *r = w->engine;
+    int from_memory = atomic_load_explicit(&w->p->off, memory_order_relaxed) != NULL;
+    return from_memory && r->depth > AT_ONCE ? AT_ONCE : r->depth;
+}
+
 /* Claim slots for the free flights; blocks only when nothing is under way or held.  -1 = stop. */
 static int refill(struct mr_worker *w)
 {
     struct rings *r = w->engine;
     struct mr_task t;
-    while (r->free && !r->failed) {
+    unsigned most = most_under_way(w);
+    while (r->free && !r->failed && r->n_under_way < most) {
         int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &t);
         if (claimed != 1)
             return claimed;
