@@ -217,6 +217,8 @@ static int refill(struct mr_worker *w)
         int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &t);
         if (claimed != 1)
             return claimed;
+        if (r->failed) /* a guest's, while this one slept; it may have had all flights */
+            return -1;
         set_out(w, &t);
     }
     return r->failed ? -1 : 0;
