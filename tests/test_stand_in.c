@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LONGEST_NS 60000000000u /* for what must come about, however busy the machine */
@@ -149,7 +150,14 @@ int __wrap_mr_whole_file_open(int dir, const char *path, int direct, uint64_t ma
 }
 
 /* What the consumer's ring is like. */
-static enum { RING_GOOD, RING_REFUSED, RING_FAILS, RING_WAITS } ring;
+static _Atomic enum {
+    RING_GOOD,
+    RING_REFUSED,
+    RING_FAILS,
+    RING_WAITS,
+    RING_HANGS,
+    WORKER_WAITS
+} ring;
 static atomic_uint n_rings, n_waits; /* that the consumer asked for, and in which it waited */
 
 int __real_mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
@@ -186,6 +194,25 @@ int __wrap_mr_uring_reader_wait(struct mr_uring_reader *r, struct mr_uring_op **
     if (is_consumer() && ring == RING_WAITS)
         usleep(2000);
     return __real_mr_uring_reader_wait(r, done, max);
+}
+
+int __real_mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done,
+                                      unsigned max, uint64_t until_ns);
+int __wrap_mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done,
+                                      unsigned max, uint64_t until_ns);
+int __wrap_mr_uring_reader_wait_until(struct mr_uring_reader *r, struct mr_uring_op **done,
+                                      unsigned max, uint64_t until_ns)
+{
+    static atomic_uint n;
+    int hangs = ring == RING_HANGS && is_consumer();
+    if (hangs)
+        atomic_fetch_add(&n_waits, 1);
+    if (hangs || (ring == WORKER_WAITS && !is_consumer() && atomic_fetch_add(&n, 1) % 16)) {
+        struct timespec until = mr_clock_at(until_ns);
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        return 0;
+    }
+    return __real_mr_uring_reader_wait_until(r, done, max, until_ns);
 }
 
 /* Workers have descriptors of their own; the process has none left.  Files that are missing take
@@ -296,6 +323,12 @@ static void batches_do_not_depend_on_who_fills_them(void **state)
     mr_dataset_unref(d);
 }
 
+static int has_waited(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&n_waits) >= 2;
+}
+
 static struct mr_pipeline *endless_by_ring(struct mr_dataset *d, unsigned io_depth)
 {
     struct mr_pipeline_opts o = {.engine = MR_ENGINE_URING,
@@ -381,6 +414,38 @@ static void a_consumer_that_waits_for_files_leaves_them_to_workers(void **state)
     mr_dataset_unref(d);
 }
 
+static void a_consumer_whose_files_do_not_come_can_be_stopped(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    struct mr_pipeline_opts o = {.engine = MR_ENGINE_URING,
+                                 .threads = 1,
+                                 .io_depth = 4,
+                                 .batch = 2,
+                                 .epochs = 1000000000,
+                                 .should_stop = has_waited};
+    consumer = pthread_self();
+    ring = RING_HANGS;
+    atomic_store(&n_waits, 0);
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    assert_int_equal(take(p, 0, &n_waits, 100), -ECANCELED);
+    ring = RING_GOOD;
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
+/* It waits for a file, when asked for its place: it is to read on after a while. */
+static void a_place_that_nobody_leaves_is_not_waited_for(void **state)
+{
+    struct mr_dataset *d = small_set(*state);
+    consumer = pthread_self();
+    ring = WORKER_WAITS;
+    struct mr_pipeline *p = endless_by_ring(d, 4);
+    assert_true(take(p, 1000, &n_rings, 0) >= 0);
+    ring = RING_GOOD;
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
 static void *take_in_a_thread(void *pipeline)
 {
     consumer = pthread_self();
@@ -424,6 +489,8 @@ int main(void)
         WITH_TEMPDIR(a_consumer_without_a_ring_leaves_files_to_workers),
         WITH_TEMPDIR(a_ring_that_fails_ends_the_run),
         WITH_TEMPDIR(a_consumer_that_waits_for_files_leaves_them_to_workers),
+        WITH_TEMPDIR(a_consumer_whose_files_do_not_come_can_be_stopped),
+        WITH_TEMPDIR(a_place_that_nobody_leaves_is_not_waited_for),
         WITH_TEMPDIR(a_consumer_in_another_thread_leaves_files_to_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,8 +110,8 @@ struct mr_pipeline_opts { /* zero means default */
     /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
     void *on_error_ctx;
-    /* Asked about twenty times a second while mr_pipeline_next waits, but not while it fills a slot
-     * itself; nonzero makes it return -ECANCELED, then and ever after. */
+    /* Asked about twenty times a second while mr_pipeline_next waits, but not while the threads
+     * engine fills a slot in it; nonzero makes it return -ECANCELED, then and ever after. */
     int (*should_stop)(void *ctx);
     void *should_stop_ctx;
 };

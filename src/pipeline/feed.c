@@ -528,24 +528,37 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
+int mr_feed_asked_to_stop(struct mr_pipeline *p)
+{
+    if (!p->o.should_stop || mr_clock_ns() < p->ask_ns)
+        return 0;
+    int stop = p->o.should_stop(p->o.should_stop_ctx);
+    p->ask_ns = mr_clock_ns() + POLL_NS;
+    if (stop)
+        mr_fail(&p->error, -ECANCELED, "interrupted");
+    return stop;
+}
+
 static void wait_until_ready(struct mr_pipeline *p)
 {
-    if (!p->o.should_stop) {
+    int asks = atomic_load(&p->asks);
+    if (!p->o.should_stop && !asks) {
         pthread_cond_wait(&p->ready, &p->pool->mu);
         return;
     }
     /* From one call of ours to the next, too: no wait may be as long as that. */
-    struct timespec until = mr_clock_at(p->ask_ns);
-    if (mr_clock_ns() < p->ask_ns &&
-        pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) != ETIMEDOUT)
+    uint64_t now = mr_clock_ns(), until_ns = p->o.should_stop ? p->ask_ns : UINT64_MAX;
+    if (asks && until_ns > now + MR_STAND_IN_ASKS_NS)
+        until_ns = now + MR_STAND_IN_ASKS_NS;
+    struct timespec until = mr_clock_at(until_ns);
+    if (now < until_ns && pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) != ETIMEDOUT)
         return;
+    if (asks)
+        mr_stand_in_withdraw(p);
     /* No lock is held across a callback. */
     pthread_mutex_unlock(&p->pool->mu);
-    int stop = p->o.should_stop(p->o.should_stop_ctx);
-    p->ask_ns = mr_clock_ns() + POLL_NS;
+    mr_feed_asked_to_stop(p);
     pthread_mutex_lock(&p->pool->mu);
-    if (stop)
-        mr_fail(&p->error, -ECANCELED, "interrupted");
 }
 
 int mr_feed_can_deliver(const struct mr_pipeline *p)

@@ -117,6 +117,9 @@ struct mr_pipeline {
 int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t);
 /* Another slot of the batch from which it claimed last; 0 = there is none. */
 int mr_feed_claim_another(struct mr_worker *w, struct mr_task *t);
+/* Consumer's thread, without the lock: whether it was told to stop, if it is time to ask.  Then
+ * p->error says so. */
+int mr_feed_asked_to_stop(struct mr_pipeline *p);
 /* With the lock held: the consumer need not wait any longer. */
 int mr_feed_can_deliver(const struct mr_pipeline *p);
 /* The slot is filled with `len` bytes at `data`, or given up. */

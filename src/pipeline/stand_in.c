@@ -47,6 +47,19 @@ void mr_stand_in_arrive(struct mr_pipeline *p, uint64_t now_ns)
         atomic_store(&p->asks, 1);
 }
 
+/* It was no good. */
+static void give_up(struct mr_pipeline *p)
+{
+    p->n_prompt = 0;
+    p->n_needed = 2 * p->n_needed < MOST_CALLS ? 2 * p->n_needed : MOST_CALLS;
+}
+
+void mr_stand_in_withdraw(struct mr_pipeline *p)
+{
+    if (atomic_exchange(&p->asks, 0))
+        give_up(p);
+}
+
 /* Fill slots until something has changed: 0 = go no further. */
 static int fill_some(struct mr_pipeline *p, struct mr_worker *w, unsigned seen, uint64_t until)
 {
@@ -55,8 +68,7 @@ static int fill_some(struct mr_pipeline *p, struct mr_worker *w, unsigned seen, 
         if (mr_feed_claim(w, 0, &t) != 1)
             return 0;
         if (!p->engine->stand_in(w, &t) || mr_clock_coarse_ns() > until) {
-            p->n_prompt = 0; /* the worker is to go on */
-            p->n_needed = 2 * p->n_needed < MOST_CALLS ? 2 * p->n_needed : MOST_CALLS;
+            give_up(p); /* the worker is to go on */
             return 0;
         }
     } while (atomic_load(&p->changes) == seen);

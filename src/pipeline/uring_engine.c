@@ -34,7 +34,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define AT_ONCE    8  /* files, while they come from memory: more would only take more of it */
+#define AT_ONCE    8 /* files, while they come from memory: more would only take more of it */
+#define ASKED_NS   2000000
 #define MOST_SLEEP 4  /* one part in so many: what is more is no reading from memory; */
 #define LOOK_EVERY 16 /* times that a guest fills some, it is looked at how much it was */
 
@@ -51,11 +52,12 @@ struct flight { /* one file under way */
 };
 
 struct rings {
-    struct mr_uring_reader *own, *guest; /* the worker's ring, that of who stands in, */
-    struct mr_uring_reader *reader;      /* and the one to use */
-    unsigned guest_thread;               /* whose ring it is, or 0: nobody has tried; */
-    unsigned n_stood_in;                 /* how often it did, since it last slept */
-    int failed;                          /* a ring has: what is under way there is lost */
+    struct mr_uring_reader *own, *reader; /* the worker's ring, and the one to use */
+    /* Of the first worker, for whoever's place it is: */
+    struct mr_uring_reader *guest; /* the consumer's ring, */
+    unsigned guest_thread;         /* whose it is, or 0: nobody has tried, */
+    unsigned n_stood_in;           /* and how often it did, since it last slept */
+    int failed;                    /* a ring has: what is under way there is lost */
     unsigned depth, n_under_way;
     struct flight *flight, *free;
     struct mr_uring_op **done; /* [depth] */
@@ -322,6 +324,8 @@ static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct rings *r = w->engine;
     int code = mr_uring_reader_open(r->depth, w->p->o.direct, &r->own, err);
+    if (!code)
+        mr_uring_reader_let_block(r->own, r->depth);
     r->reader = r->own;
     return code;
 }
@@ -335,9 +339,13 @@ static void fail(struct mr_worker *w, int code)
     mr_feed_break(w->p, code);
 }
 
-/* Wait for files to arrive: for ever, or until the first of those held is nearly due. */
-static int wait_for_ring(struct rings *r)
+/* Wait for files to arrive: for ever, or until the first of those held is nearly due, or for a
+ * moment when the consumer asks for this place and may yet withdraw. */
+static int wait_for_ring(struct mr_worker *w)
 {
+    struct rings *r = w->engine;
+    if (!r->n_held && atomic_load_explicit(&w->p->asks, memory_order_relaxed))
+        return mr_uring_reader_wait_until(r->reader, r->done, r->depth, mr_clock_ns() + ASKED_NS);
     if (!r->n_held)
         return mr_uring_reader_wait(r->reader, r->done, r->depth);
     uint64_t due = r->held[0]->due_ns, slice = mr_clock_ns() + MR_DEVICE_SLICE_NS;
@@ -381,7 +389,7 @@ static void run(struct mr_worker *w)
                 return;
             continue;
         }
-        int n = r->n_under_way ? wait_for_ring(r) : 0;
+        int n = r->n_under_way ? wait_for_ring(w) : 0;
         if (n < 0) {
             fail(w, n);
             return;
@@ -409,15 +417,16 @@ static unsigned this_thread(void)
     return number;
 }
 
-static int has_guest_ring(struct mr_worker *w)
+/* The ring of who stands in, NULL: it has none here. */
+static struct mr_uring_reader *guest_ring(struct mr_pipeline *p)
 {
-    struct rings *r = w->engine;
-    if (!r->guest_thread) {
-        r->guest_thread = this_thread();
-        if (mr_uring_reader_open(r->depth, w->p->o.direct, &r->guest, NULL))
-            r->guest = NULL;
+    struct rings *first = p->worker[0].engine;
+    if (!first->guest_thread) {
+        first->guest_thread = this_thread();
+        if (mr_uring_reader_open(AT_ONCE, p->o.direct, &first->guest, NULL))
+            first->guest = NULL;
     }
-    return r->guest && r->guest_thread == this_thread();
+    return first->guest_thread == this_thread() ? first->guest : NULL;
 }
 
 /* Of this thread: its time, and how often it gave its core away by itself.  One that had to make
@@ -434,45 +443,59 @@ static struct use use_of_thread(void)
     return (struct use){mr_clock_thread_cpu_ns(), u.ru_nvcsw};
 }
 
+/* For files in the consumer's ring, as long as it is not to stop. */
+static int wait_as_guest(struct mr_pipeline *p, struct rings *r)
+{
+    if (!p->o.should_stop)
+        return mr_uring_reader_wait(r->reader, r->done, r->depth);
+    int n = mr_uring_reader_wait_until(r->reader, r->done, r->depth, p->ask_ns);
+    return !n && mr_feed_asked_to_stop(p) ? -ECANCELED : n;
+}
+
 /* Fill the slot and some others of its batch in the guest's ring, and wait for all. */
 static void fill_some(struct mr_worker *w, struct mr_task *t)
 {
     struct rings *r = w->engine;
-    r->reader = r->guest;
     do
         set_out(w, t);
     while (r->free && r->n_under_way < AT_ONCE && mr_feed_claim_another(w, t));
     while (r->n_under_way) {
-        int n = mr_uring_reader_wait(r->reader, r->done, r->depth);
+        int n = wait_as_guest(w->p, r);
         if (n < 0)
             fail(w, n);
         for (int i = 0; i < n; i++)
             arrive(w, (struct flight *)r->done[i]);
     }
-    r->reader = r->own;
 }
 
-static int stand_in(struct mr_worker *w, struct mr_task *t)
+/* The same; 0 when it slept for more than a part of the time. */
+static int fill_from_memory(struct mr_worker *w, struct mr_task *t)
 {
-    struct rings *r = w->engine;
-    if (!has_guest_ring(w)) {
-        w->left = *t;
-        w->has_left = 1;
-        return 0;
-    }
-    if (r->n_stood_in++ % LOOK_EVERY) { /* looking is not free */
-        fill_some(w, t);
-        return !r->failed;
-    }
     uint64_t start = mr_clock_ns();
     struct use before = use_of_thread();
     fill_some(w, t);
     struct use after = use_of_thread();
     uint64_t took = mr_clock_ns() - start;
-    int from_memory = after.n_sleeps == before.n_sleeps ||
-                      after.cpu_ns - before.cpu_ns > took - took / MOST_SLEEP;
-    if (!from_memory)
-        r->n_stood_in = 0; /* look at once the next time */
+    return after.n_sleeps == before.n_sleeps ||
+           after.cpu_ns - before.cpu_ns > took - took / MOST_SLEEP;
+}
+
+static int stand_in(struct mr_worker *w, struct mr_task *t)
+{
+    struct rings *r = w->engine, *first = w->p->worker[0].engine;
+    int from_memory = 1;
+    r->reader = guest_ring(w->p);
+    if (!r->reader) {
+        w->left = *t;
+        w->has_left = 1;
+        from_memory = 0;
+    } else if (first->n_stood_in++ % LOOK_EVERY) { /* looking is not free */
+        fill_some(w, t);
+    } else if (!fill_from_memory(w, t)) {
+        first->n_stood_in = 0; /* look at once the next time */
+        from_memory = 0;
+    }
+    r->reader = r->own;
     return from_memory && !r->failed;
 }
 

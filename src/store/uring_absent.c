@@ -15,6 +15,12 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
     return mr_fail(err, -ENOTSUP, "io_uring: this build has no liburing; use the threads engine");
 }
 
+void mr_uring_reader_let_block(struct mr_uring_reader *r, unsigned n)
+{
+    (void)r;
+    (void)n;
+}
+
 int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     (void)r;

@@ -110,9 +110,6 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
         return mr_fail(err, code, "io_uring: cannot register %u files: %s (ulimit -n)", depth,
                        mr_errno_text(code));
     }
-    /* Opening a cold file blocks in a kernel worker; let as many block as there are files. */
-    unsigned workers[2] = {depth, depth};
-    io_uring_register_iowq_max_workers(&r->ring, workers);
     code = trial(r, &op);
     if (code) {
         mr_fail(err, -ENOTSUP, "io_uring: this kernel cannot chain open and read (%s)",
@@ -123,6 +120,12 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
     r->open_flags = O_RDONLY | O_NONBLOCK | (direct ? O_DIRECT : 0);
     *out = r;
     return 0;
+}
+
+void mr_uring_reader_let_block(struct mr_uring_reader *r, unsigned n)
+{
+    unsigned workers[2] = {n, n};
+    io_uring_register_iowq_max_workers(&r->ring, workers);
 }
 
 static void tag(struct io_uring_sqe *sqe, struct mr_uring_op *op, enum part part, unsigned flags)

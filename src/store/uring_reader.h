@@ -42,6 +42,9 @@ struct mr_uring_op {
  */
 int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **out,
                          struct mr_error *err);
+/* Opening a cold file blocks in a kernel worker: let as many as that block.  It holds for all rings
+ * of this thread, so that is for threads of our own. */
+void mr_uring_reader_let_block(struct mr_uring_reader *r, unsigned n);
 /* Open the file here and now if that needs no I/O: 1 when op->size is known and the file waits to
  * be started with cap >= size, rounded up to 4096 for a direct reader; -errno when its type or size
  * is refused (a failure of stage "open"); 0: start it, it is all the ring's. */
