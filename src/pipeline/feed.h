@@ -88,10 +88,10 @@ struct mr_pipeline {
     uint64_t fill_ns;   /* what the batch that was finished last took */
     unsigned n_idle;    /* workers that wait for work and have not been called, */
     unsigned n_called;  /* and those that have been called and are about to wake up */
-    /* Whose thread sleeps, as the consumer does its work at times; looked at without the lock, too
-     */
+    /* Whose thread sleeps, as the consumer does its work at times, and whether it does so now; the
+     * first is looked at without the lock, too. */
     struct mr_worker *_Atomic off;
-    int standing_in;    /* and now */
+    int standing_in;
     int broken;         /* -errno: a worker could not go on */
     unsigned n_started; /* workers whose begin has returned */
     struct mr_error start_error;

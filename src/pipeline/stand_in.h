@@ -24,8 +24,8 @@
 
 /* The consumer comes for a batch. */
 void mr_stand_in_arrive(struct mr_pipeline *p, uint64_t now_ns);
-/* The consumer has slept for so long, and no worker has made room: it waits for files, and should
- * read ahead meanwhile. */
+/* The consumer asks, has slept for so long, and no worker has made room: they wait for files, and
+ * should read ahead meanwhile. */
 #define MR_STAND_IN_ASKS_NS 8000000
 void mr_stand_in_withdraw(struct mr_pipeline *p);
 /* If a worker has made room: fill slots until the consumer's batch is there or nothing can be done

@@ -14,7 +14,9 @@
  * Who stands in for a worker has a ring of its own: one belongs to the thread that made it.  It
  * reads some files of one batch and waits for all of them, so that nothing is under way when it
  * leaves. With files that come from memory that is as good as reading ahead, and with others it is
- * not, so it does not go on when it finds that it has slept.
+ * not, so it does not go on when it finds that it has slept.  The consumer's ring is the first
+ * worker's to close; everything else of a worker is the guest's while the worker sleeps:
+ * stand_in.c.
  *
  * With an emulated device a file that has arrived is held back until the device would have
  * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
@@ -34,10 +36,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define AT_ONCE    8 /* files, while they come from memory: more would only take more of it */
-#define ASKED_NS   2000000
-#define MOST_SLEEP 4  /* one part in so many: what is more is no reading from memory; */
-#define LOOK_EVERY 16 /* times that a guest fills some, it is looked at how much it was */
+#define AT_ONCE    8       /* files, while they come from memory: more would only take more of it */
+#define ASKED_NS   2000000 /* how often a worker looks whether its place is still asked for */
+#define MOST_SLEEP 4       /* one part in so many: what is more is no reading from memory; */
+#define LOOK_EVERY 16      /* times that a guest fills some, it is looked at how much it was */
 
 struct flight { /* one file under way */
     struct mr_uring_op op;
