@@ -2,8 +2,12 @@
  *
  * File buffers start at a size that most files fit in and grow for the few that do not.  mremap
  * moves page tables instead of bytes and keeps the pages that were touched, which matters: on
- * many machines the first touch of a page costs more than copying it.  Large buffers ask for huge
- * pages, which halves that cost and spares the TLB.
+ * many machines the first touch of a page costs more than copying it.
+ *
+ * Large buffers ask for huge pages, and begin where one may begin.  That halves the cost of first
+ * touch and spares the TLB.  For direct I/O it matters more: memory in huge pages is of a piece, so
+ * that a request needs one segment, where ordinary pages need one each and a device's limit of
+ * segments may split the request (docs/baseline.md).
  *
  * ThreadSanitizer does not see mremap: where one thread's buffer has left, another's may come to
  * lie, and the two would count as a race.  In its builds a growing buffer is copied.
@@ -17,17 +21,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HUGE_FROM ((size_t)4 << 20)
-
 static size_t page_round(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (size + page - 1) & ~(page - 1);
 }
 
+static void *map_at(uintptr_t hint, size_t cap)
+{
+    return mmap((void *)hint, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* A large mapping begins at a multiple of MR_HUGE_BYTES.  Where the kernel does not see to that
+ * itself, a larger one shows where there is room; should another thread take it, the place is no
+ * longer good, but the memory is. */
 static void *map(size_t cap)
 {
-    return mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *data = map_at(0, cap);
+    if (data == MAP_FAILED || cap < MR_HUGE_BYTES || (uintptr_t)data % MR_HUGE_BYTES == 0)
+        return data;
+    void *wide = map_at(0, cap + MR_HUGE_BYTES);
+    if (wide == MAP_FAILED)
+        return data;
+    munmap(data, cap);
+    munmap(wide, cap + MR_HUGE_BYTES);
+    return map_at(((uintptr_t)wide + MR_HUGE_BYTES - 1) & ~(MR_HUGE_BYTES - 1), cap);
 }
 
 static void *grow(const struct mr_buffer *b, size_t cap)
@@ -56,11 +74,17 @@ int mr_buffer_reserve(struct mr_buffer *b, size_t size)
     void *data = b->data ? grow(b, cap) : map(cap);
     if (data == MAP_FAILED)
         return -ENOMEM;
-    if (cap >= HUGE_FROM)
+    if (cap >= MR_HUGE_BYTES)
         madvise(data, cap, MADV_HUGEPAGE);
     b->data = data;
     b->cap = cap;
     return 0;
+}
+
+void mr_buffer_ordinary(struct mr_buffer *b)
+{
+    if (b->cap)
+        madvise(b->data, b->cap, MADV_NOHUGEPAGE);
 }
 
 void mr_buffer_prefault(struct mr_buffer *b)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define MR_HISTOGRAM_BINS (61 * 16)
+#define MR_HISTOGRAM_BINS (58 * 128)
 
 struct mr_histogram { /* all zero = empty */
     uint64_t n, max;
@@ -13,7 +13,7 @@ struct mr_histogram { /* all zero = empty */
 
 void mr_histogram_add(struct mr_histogram *h, uint64_t value);
 void mr_histogram_merge(struct mr_histogram *into, const struct mr_histogram *from);
-/* The value below which `share` (0..1) of the entries lie; at most 6% off, 0 when empty. */
+/* The percentile `share` (0..1, percentile.h) of the entries, or up to 1/128 more; 0 when empty. */
 uint64_t mr_histogram_at(const struct mr_histogram *h, double share);
 
 #endif

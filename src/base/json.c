@@ -4,12 +4,14 @@
  * with each offending byte as U+FFFD, so that a strangely named file cannot break a result. */
 #include "json.h"
 
+#include "utf8.h"
 #include "write_all.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 static json_t *raw(const struct mr_json *v)
@@ -52,24 +54,6 @@ struct mr_json *mr_json_null(void)
     return face(json_null());
 }
 
-/* Length of the valid UTF-8 sequence at p, 0 if there is none. */
-static int sequence_length(const unsigned char *p)
-{
-    int n = p[0] < 0x80   ? 1
-            : p[0] < 0xc2 ? 0
-            : p[0] < 0xe0 ? 2
-            : p[0] < 0xf0 ? 3
-            : p[0] < 0xf5 ? 4
-                          : 0;
-    for (int i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 struct mr_json *mr_json_string(const char *s)
 {
     if (!s)
@@ -80,9 +64,9 @@ struct mr_json *mr_json_string(const char *s)
     char *clean = malloc(3 * strlen(s) + 1), *out = clean;
     if (!clean)
         return NULL;
-    for (const unsigned char *p = (const unsigned char *)s; *p;) {
-        int n = sequence_length(p);
-        memcpy(out, n ? (const char *)p : "\xef\xbf\xbd", n ? (size_t)n : 3);
+    for (const char *p = s; *p;) {
+        size_t n = mr_utf8_length(p);
+        memcpy(out, n ? p : "\xef\xbf\xbd", n ? n : 3);
         out += n ? n : 3;
         p += n ? n : 1;
     }
@@ -107,12 +91,41 @@ void mr_json_free(struct mr_json *root)
     json_decref(raw(root));
 }
 
+/* Bytes up to the next DEL or C1 control, which jansson leaves as they are: JSON may have them, but
+ * the text may go to a terminal. */
+static size_t harmless(const char *p)
+{
+    size_t n = 0;
+    for (; p[n] && p[n] != 0x7f; n++)
+        if ((unsigned char)p[n] == 0xc2 && (unsigned char)p[n + 1] < 0xa0)
+            break;
+    return n;
+}
+
+static int write_text(int fd, const char *text)
+{
+    for (;;) {
+        size_t n = harmless(text);
+        int r = mr_write_all(fd, text, n);
+        text += n;
+        if (r || !*text)
+            return r;
+        char escape[8];
+        int wide = *text != 0x7f;
+        snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)text[wide]);
+        r = mr_write_all(fd, escape, 6);
+        if (r)
+            return r;
+        text += 1 + wide;
+    }
+}
+
 int mr_json_write(const struct mr_json *root, int fd)
 {
     char *text = json_dumps(raw(root), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!text)
         return -ENOMEM;
-    int r = mr_write_all(fd, text, strlen(text));
+    int r = write_text(fd, text);
     if (!r)
         r = mr_write_all(fd, "\n", 1);
     free(text);
@@ -205,8 +218,8 @@ int mr_json_each(const struct mr_json *object,
 
 int mr_json_is_utf8(const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int n = sequence_length(p);
+    for (const char *p = text; *p;) {
+        size_t n = mr_utf8_length(p);
         if (!n)
             return 0;
         p += n;

@@ -26,6 +26,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "trace_mark.h"
 #include "trace_pause.h"
 
 #include <errno.h>
@@ -473,10 +474,15 @@ static void point(struct mr_event what, const char *name)
     stored();
 }
 
-void mr_trace_mark(const char *name)
+void mr_trace_mark_at(const char *name, uint64_t t_ns)
 {
     if (mr_trace_on())
-        point((struct mr_event){.begin_ns = mr_clock_ns(), .kind = MR_EVENT_MARK}, name);
+        point((struct mr_event){.begin_ns = t_ns, .kind = MR_EVENT_MARK}, name);
+}
+
+void mr_trace_mark(const char *name)
+{
+    mr_trace_mark_at(name, mr_clock_ns());
 }
 
 void mr_trace_counter(const char *name, double value, uint64_t t_ns)

@@ -8,6 +8,8 @@
  * is tried again: a file with a hole in its middle would tell a wrong story. */
 #include "text_sink.h"
 
+#include "utf8.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -184,22 +186,6 @@ void mr_sink_real(struct mr_text_sink *s, double v)
     put(s, text, (size_t)n);
 }
 
-/* Bytes of the UTF-8 sequence at p, 0 when there is none. */
-static size_t sequence(const unsigned char *p)
-{
-    size_t n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-    uint32_t code = p[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    if ((n == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
-        (n == 4 && (code < 0x10000 || code > 0x10ffff)))
-        return 0;
-    return n;
-}
-
 /* Bytes from p on that stand for themselves in JSON. */
 static size_t plain(const unsigned char *p)
 {
@@ -224,7 +210,7 @@ void mr_sink_json_string(struct mr_text_sink *s, const char *text)
             snprintf(escape, sizeof escape, "\\u%04x", *p);
             put(s, escape, 6);
             n = 1;
-        } else if ((n = sequence(p))) {
+        } else if ((n = mr_utf8_length((const char *)p))) {
             put(s, (const char *)p, n);
         } else {
             put(s, "\xef\xbf\xbd", 3);

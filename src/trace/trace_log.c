@@ -1,6 +1,7 @@
 /* trace_log.c - see trace_log.h.  Growing tables, and the choice of the reader. */
 #include "trace_log.h"
 
+#include "byte_hash.h"
 #include "errtext.h"
 #include "grow.h"
 #include "open_file.h"
@@ -46,18 +47,10 @@ int mr_log_add(struct mr_trace_log *log, const struct mr_log_event *e)
     return 0;
 }
 
-static uint32_t hash(const char *s, size_t len)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
 /* The place of a string in the table, or the free one where it belongs. */
 static uint32_t *find(const struct mr_trace_log *log, const char *s, size_t len)
 {
-    uint32_t at = hash(s, len) & (log->cap_hash - 1);
+    uint32_t at = mr_byte_hash(s, len) & (log->cap_hash - 1);
     for (;; at = (at + 1) & (log->cap_hash - 1)) {
         uint32_t v = log->hash[at];
         const char *old = v ? log->text + log->string[v - 1] : NULL;
@@ -114,7 +107,7 @@ int mr_log_intern(struct mr_trace_log *log, const char *s, size_t len, uint32_t 
 static uint32_t *find_thread(const struct mr_trace_log *log, uint64_t pid, uint64_t tid)
 {
     uint64_t key[2] = {pid, tid};
-    uint32_t at = hash((const char *)key, sizeof key) & (log->cap_thread_hash - 1);
+    uint32_t at = mr_byte_hash(key, sizeof key) & (log->cap_thread_hash - 1);
     for (;; at = (at + 1) & (log->cap_thread_hash - 1)) {
         uint32_t v = log->thread_hash[at];
         if (!v || (log->thread[v - 1].pid == pid && log->thread[v - 1].tid == tid))

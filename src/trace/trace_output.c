@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "new_file.h"
 #include "open_file.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ int mr_trace_output_open(struct mr_trace_output *t, const struct mr_trace_opts *
 {
     if (!o || !o->path || !*o->path)
         return mr_fail(err, -EINVAL, "a trace needs the path of its file");
-    int fd = mr_open_file(o->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int fd = mr_new_file_stream(o->path);
     if (fd < 0)
         return mr_fail(err, fd, "%s: %s", o->path, mr_errno_text(fd));
     *t = (struct mr_trace_output){.o = *o, .names = names};

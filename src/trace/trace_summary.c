@@ -3,12 +3,17 @@
  * Spans are sorted by trace and name; each group gives one phase.  A step's share: the union of the
  * spans of a phase that carry its number, and what that has in common with the union of all
  * compute. The batch of step k is read while step k - 1 (or an earlier one) is computed, so compute
- * of any step counts: hidden is what cost the training no time.
+ * of any step counts: hidden is what cost the training no time.  A step is what was computed, in a
+ * trace without compute what somebody waited for; a batch that was read ahead when the run ended is
+ * none.
  *
  * Two traces: when both know the wall clock, their times are on it already.  Otherwise nobody knows
  * how they lie to each other; they are laid side by side so that both begin together, and the
  * summary says so. */
 #include "trace_summary.h"
+
+#include "percentile.h"
+#include "trace_mark.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +22,7 @@
 struct ref { /* an event of one of the logs */
     const struct mr_log_event *e;
     unsigned source;
+    size_t run; /* of trace 0, for its steps */
 };
 
 struct work {
@@ -42,7 +48,8 @@ static int by_name(const void *a, const void *b)
 static int by_step(const void *a, const void *b)
 {
     const struct ref *x = a, *y = b;
-    int c = compare_u64(x->e->epoch, y->e->epoch);
+    int c = compare_u64(x->run, y->run);
+    c = c ? c : compare_u64(x->e->epoch, y->e->epoch);
     return c ? c : compare_u64(x->e->step, y->e->step);
 }
 
@@ -67,13 +74,6 @@ static int by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* Lengths and shifts of hostile times may exceed any integer: as far as it goes. */
-static int64_t add(int64_t a, int64_t b)
-{
-    int64_t r;
-    return !__builtin_add_overflow(a, b, &r) ? r : b > 0 ? INT64_MAX : INT64_MIN;
-}
-
 static uint64_t length(const struct mr_log_event *e)
 {
     return (uint64_t)e->end_ns - (uint64_t)e->begin_ns;
@@ -82,7 +82,8 @@ static uint64_t length(const struct mr_log_event *e)
 static struct mr_interval place(const struct work *w, const struct ref *r)
 {
     int64_t shift = w->s->shift_ns[r->source];
-    return (struct mr_interval){add(r->e->begin_ns, shift), add(r->e->end_ns, shift)};
+    return (struct mr_interval){mr_time_add(r->e->begin_ns, shift),
+                                mr_time_add(r->e->end_ns, shift)};
 }
 
 /* ---- clock ---- */
@@ -99,11 +100,6 @@ static void extent(const struct mr_trace_log *log, int64_t *begin, int64_t *end)
         *begin = *end = 0;
 }
 
-static int64_t less(int64_t a, int64_t b)
-{
-    return b == INT64_MIN ? add(add(a, INT64_MAX), 1) : add(a, -b);
-}
-
 /* Put trace 1 on the clock of trace 0, which is called so.  Both may be far from the truth; what
  * counts is that they agree: on the monotonic clock if it is the same one, for nobody can set it.
  */
@@ -111,13 +107,13 @@ static const char *join(struct mr_trace_summary *s, const int64_t begin[2])
 {
     const struct mr_trace_log *a = s->log[0], *b = s->log[1];
     if (a->clock[0] && !strcmp(a->clock, b->clock)) {
-        s->shift_ns[1] = less(a->ahead_ns, b->ahead_ns);
-        s->step_ns = less(b->ahead_ns, a->ahead_ns);
+        s->shift_ns[1] = mr_time_minus(a->ahead_ns, b->ahead_ns);
+        s->step_ns = mr_time_minus(b->ahead_ns, a->ahead_ns);
         return "monotonic clock";
     }
     if (a->has_wall && b->has_wall)
         return "wall clock";
-    s->shift_ns[1] = less(begin[0], begin[1]);
+    s->shift_ns[1] = mr_time_minus(begin[0], begin[1]);
     return "starts aligned";
 }
 
@@ -132,7 +128,7 @@ static void set_clock(struct mr_trace_summary *s)
     s->begin_ns = begin[0];
     s->end_ns = end[0];
     if (s->n_logs == 2 && s->log[1]->n) {
-        int64_t b = add(begin[1], s->shift_ns[1]), e = add(end[1], s->shift_ns[1]);
+        int64_t b = mr_time_add(begin[1], s->shift_ns[1]), e = mr_time_add(end[1], s->shift_ns[1]);
         s->begin_ns = b < s->begin_ns || !s->log[0]->n ? b : s->begin_ns;
         s->end_ns = e > s->end_ns || !s->log[0]->n ? e : s->end_ns;
     }
@@ -170,12 +166,13 @@ static int add_phase(struct work *w, const struct ref *span, size_t n)
         p->bytes += span[i].e->bytes;
     }
     qsort(w->took, n, sizeof *w->took, by_length);
-    p->p50_ns = w->took[(n - 1) / 2];
-    p->p99_ns = w->took[(size_t)((double)(n - 1) * 0.99)];
+    p->p50_ns = w->took[mr_percentile_index(0.50, n)];
+    p->p99_ns = w->took[mr_percentile_index(0.99, n)];
     p->max_ns = w->took[n - 1];
     if (merge(w, span, n, &p->when, &p->n_when))
         return -ENOMEM;
     p->union_ns = mr_intervals_length(p->when, p->n_when);
+    p->run_ns = mr_intervals_overlap(p->when, p->n_when, s->run_when, s->n_run_when);
     s->n_phases++;
     return 0;
 }
@@ -238,10 +235,54 @@ static enum part part_of(const struct work *w, const struct ref *r)
                                    : PART_NONE;
 }
 
-static void add_step(struct work *w, const struct ref *span, size_t n)
+/* What the spans of all steps say about which of their batches are steps. */
+struct use {
+    int any[N_PARTS];      /* there are spans of this part */
+    int64_t last_computed; /* when the last compute began */
+};
+
+enum role { ROLE_STEP, ROLE_PART, ROLE_UNUSED };
+
+/* The batch that these spans are of: a step; one more of the step before it, which takes several;
+ * or nobody's. */
+static enum role role_of(const struct work *w, const struct use *use, const struct ref *span,
+                         size_t n)
+{
+    int has[N_PARTS] = {0};
+    int64_t waited = INT64_MIN;
+    for (size_t i = 0; i < n; i++) {
+        enum part part = part_of(w, &span[i]);
+        has[part] = 1;
+        if (part == PART_WAIT && span[i].e->end_ns > waited)
+            waited = span[i].e->end_ns;
+    }
+    if (!use->any[PART_COMPUTE])
+        return has[PART_WAIT] || !use->any[PART_WAIT] ? ROLE_STEP : ROLE_UNUSED;
+    if (has[PART_COMPUTE])
+        return ROLE_STEP;
+    return has[PART_WAIT] && waited <= use->last_computed && w->s->n_all_steps ? ROLE_PART
+                                                                               : ROLE_UNUSED;
+}
+
+static void add_to_step(struct mr_step_summary *to, const struct mr_step_summary *from)
+{
+    to->read_ns += from->read_ns;
+    to->load_ns += from->load_ns;
+    to->read_hidden_ns += from->read_hidden_ns;
+    to->load_hidden_ns += from->load_hidden_ns;
+    to->wait_ns += from->wait_ns;
+}
+
+static void add_step(struct work *w, const struct use *use, const struct ref *span, size_t n)
 {
     struct mr_trace_summary *s = w->s;
-    struct mr_step_summary step = {.epoch = span->e->epoch, .step = span->e->step};
+    struct mr_step_summary step = {
+        .run = span->run, .epoch = span->e->epoch, .step = span->e->step};
+    enum role role = role_of(w, use, span, n);
+    if (role == ROLE_UNUSED) {
+        s->n_unused++;
+        return;
+    }
     uint64_t *whole[N_PARTS] = {&step.read_ns, &step.load_ns, &step.wait_ns, &step.compute_ns};
     uint64_t *hidden[N_PARTS] = {&step.read_hidden_ns, &step.load_hidden_ns};
     for (unsigned part = 0; part < N_PARTS; part++) {
@@ -259,6 +300,11 @@ static void add_step(struct work *w, const struct ref *span, size_t n)
     s->load_ns += step.load_ns;
     s->read_hidden_ns += step.read_hidden_ns;
     s->load_hidden_ns += step.load_hidden_ns;
+    if (role == ROLE_PART) {
+        if (s->n_all_steps == s->n_steps)
+            add_to_step(&s->step[s->n_steps - 1], &step);
+        return;
+    }
     s->n_all_steps++;
     if (s->n_steps < MR_SUMMARY_STEPS)
         s->step[s->n_steps++] = step;
@@ -267,11 +313,21 @@ static void add_step(struct work *w, const struct ref *span, size_t n)
 static int add_steps(struct work *w)
 {
     struct mr_trace_summary *s = w->s;
+    struct use use = {.last_computed = INT64_MIN};
     size_t kept = 0, n_steps = 0;
-    for (size_t i = 0; i < w->n; i++)
-        if (w->span[i].source == 0 && w->span[i].e->step != MR_NONE &&
-            part_of(w, &w->span[i]) != PART_NONE)
-            w->span[kept++] = w->span[i];
+    for (size_t i = 0; i < w->n; i++) {
+        struct ref r = w->span[i];
+        enum part part = part_of(w, &r);
+        if (r.source != 0 || r.e->step == MR_NONE || part == PART_NONE)
+            continue;
+        r.run = mr_trace_run_at(s, 0, place(w, &r).begin);
+        if (r.run == MR_NO_RUN && s->n_runs && s->run[0].source == 0)
+            continue; /* a pass between the runs: its batches have the same numbers */
+        use.any[part] = 1;
+        if (part == PART_COMPUTE && r.e->begin_ns > use.last_computed)
+            use.last_computed = r.e->begin_ns;
+        w->span[kept++] = r;
+    }
     qsort(w->span, kept, sizeof *w->span, by_step);
     for (size_t i = 0; i < kept && n_steps < MR_SUMMARY_STEPS; i++)
         n_steps += !i || by_step(&w->span[i - 1], &w->span[i]);
@@ -281,7 +337,7 @@ static int add_steps(struct work *w)
     for (size_t from = 0, to; from < kept; from = to) {
         for (to = from + 1; to < kept && !by_step(&w->span[from], &w->span[to]); to++)
             ;
-        add_step(w, &w->span[from], to - from);
+        add_step(w, &use, &w->span[from], to - from);
     }
     return 0;
 }
@@ -325,19 +381,18 @@ static int add_points(struct mr_trace_summary *s)
         for (size_t i = 0; i < log->n; i++) {
             const struct mr_log_event *e = &log->event[i];
             const char *name = mr_log_string(log, e->name);
-            int64_t at = add(e->begin_ns, s->shift_ns[k]);
+            int64_t at = mr_time_add(e->begin_ns, s->shift_ns[k]);
             if (e->kind == MR_EVENT_SPAN && k == 0 && !strcmp(name, "Read"))
                 add_slow(s, log, e);
             if (e->kind != MR_EVENT_MARK)
                 continue;
-            if (!strcmp(name, "end of run")) {
-                int64_t after = (int64_t)((uint64_t)s->end_ns - (uint64_t)at);
+            if (!strcmp(name, MR_MARK_END)) {
+                int64_t after = mr_time_minus(s->end_ns, at);
                 if (s->after_end_ns < 0 || after < s->after_end_ns)
                     s->after_end_ns = after > 0 ? after : 0;
             }
             if (s->n_marks < MR_SUMMARY_MARKS)
-                s->mark[s->n_marks++] =
-                    (struct mr_mark){name, k, (int64_t)((uint64_t)at - (uint64_t)s->begin_ns)};
+                s->mark[s->n_marks++] = (struct mr_mark){name, k, mr_time_minus(at, s->begin_ns)};
         }
     }
     qsort(s->mark, s->n_marks, sizeof *s->mark, by_time);
@@ -359,7 +414,7 @@ static int gather(struct work *w)
     for (unsigned k = 0; k < s->n_logs; k++)
         for (size_t i = 0; i < s->log[k]->n; i++)
             if (s->log[k]->event[i].kind == MR_EVENT_SPAN)
-                w->span[w->n++] = (struct ref){&s->log[k]->event[i], k};
+                w->span[w->n++] = (struct ref){&s->log[k]->event[i], k, 0};
     return 0;
 }
 
@@ -374,6 +429,8 @@ int mr_trace_summarize(const struct mr_trace_log *const *log, unsigned n,
         w.s->log[i] = log[i];
     set_clock(w.s);
     int r = gather(&w);
+    if (!r)
+        r = mr_trace_find_runs(w.s);
     if (!r)
         r = add_phases(&w);
     if (!r)
@@ -396,6 +453,8 @@ void mr_trace_summary_free(struct mr_trace_summary *s)
         return;
     for (size_t i = 0; s->phase && i < s->n_phases; i++)
         free(s->phase[i].when);
+    free(s->run);
+    free(s->run_when);
     free(s->phase);
     free(s->step);
     free(s->mark);

@@ -35,7 +35,26 @@ static struct mr_json *trace_json(const struct mr_trace_log *log)
     return o;
 }
 
-static struct mr_json *phase_json(const struct mr_phase_summary *p)
+static struct mr_json *runs_json(const struct mr_trace_summary *s)
+{
+    struct mr_json *list = mr_json_array();
+    for (size_t i = 0; i < s->n_runs; i++) {
+        const struct mr_run_summary *r = &s->run[i];
+        struct mr_json *o = mr_json_object();
+        double took = (double)((uint64_t)r->end_ns - (uint64_t)r->begin_ns) / 1e9;
+        mr_json_set(o, "trace", mr_json_int(r->source));
+        mr_json_set(o, "at_s", mr_json_real((double)mr_time_minus(r->begin_ns, s->begin_ns) / 1e9));
+        mr_json_set(o, "seconds", mr_json_real(took));
+        mr_json_set(o, "reads", whole(r->reads));
+        mr_json_set(o, "bytes", whole(r->bytes));
+        mr_json_set(o, "reads_per_s", mr_json_real((double)r->reads / took));
+        mr_json_set(o, "mb_per_s", mr_json_real((double)r->bytes / took / 1e6));
+        mr_json_append(list, o);
+    }
+    return list;
+}
+
+static struct mr_json *phase_json(const struct mr_phase_summary *p, uint64_t run_ns)
 {
     struct mr_json *o = mr_json_object();
     mr_json_set(o, "name", mr_json_string(p->name));
@@ -43,6 +62,8 @@ static struct mr_json *phase_json(const struct mr_phase_summary *p)
     mr_json_set(o, "count", whole(p->count));
     mr_json_set(o, "union_s", seconds(p->union_ns));
     mr_json_set(o, "sum_s", seconds(p->sum_ns));
+    mr_json_set(o, "run_share",
+                run_ns ? mr_json_real((double)p->run_ns / (double)run_ns) : mr_json_null());
     mr_json_set(o, "p50_us", mr_json_real((double)p->p50_ns / 1e3));
     mr_json_set(o, "p99_us", mr_json_real((double)p->p99_ns / 1e3));
     mr_json_set(o, "max_us", mr_json_real((double)p->max_ns / 1e3));
@@ -84,6 +105,7 @@ static struct mr_json *steps_json(const struct mr_trace_summary *s)
     for (size_t i = 0; i < s->n_steps; i++) {
         const struct mr_step_summary *t = &s->step[i];
         struct mr_json *o = mr_json_object();
+        mr_json_set(o, "run", t->run == MR_NO_RUN ? mr_json_null() : whole(t->run));
         mr_json_set(o, "epoch", number_or_null(t->epoch));
         mr_json_set(o, "step", number_or_null(t->step));
         mr_json_set(o, "read_s", seconds(t->read_ns));
@@ -133,7 +155,7 @@ struct mr_json *mr_trace_summary_json(const struct mr_trace_summary *s)
     for (unsigned i = 0; i < s->n_logs; i++)
         mr_json_append(traces, trace_json(s->log[i]));
     for (size_t i = 0; i < s->n_phases; i++)
-        mr_json_append(phases, phase_json(&s->phase[i]));
+        mr_json_append(phases, phase_json(&s->phase[i], s->run_ns));
     mr_json_set(o, "kind", mr_json_string("trace"));
     mr_json_set(o, "traces", traces);
     mr_json_set(o, "clock", mr_json_string(s->clock));
@@ -141,6 +163,8 @@ struct mr_json *mr_trace_summary_json(const struct mr_trace_summary *s)
                 s->n_logs == 2 && s->clock[0] == 'm' ? mr_json_real((double)s->step_ns / 1e9)
                                                      : mr_json_null());
     mr_json_set(o, "seconds", seconds((uint64_t)s->end_ns - (uint64_t)s->begin_ns));
+    mr_json_set(o, "run_s", seconds(s->run_ns));
+    mr_json_set(o, "runs", runs_json(s));
     mr_json_set(o, "phases", phases);
     mr_json_set(o, "overlap", overlap_json(s));
     mr_json_set(o, "compute",
@@ -151,6 +175,7 @@ struct mr_json *mr_trace_summary_json(const struct mr_trace_summary *s)
     mr_json_set(o, "load_hidden_s", hidden(s, s->load_hidden_ns));
     mr_json_set(o, "steps", steps_json(s));
     mr_json_set(o, "steps_left_out", whole(s->n_all_steps - s->n_steps));
+    mr_json_set(o, "unused_batches", whole(s->n_unused));
     mr_json_set(o, "slowest_files", slow_json(s));
     mr_json_set(o, "marks", marks_json(s));
     mr_json_set(o, "after_end_s",
