@@ -3,11 +3,19 @@
  *   save thread (lazy), or the caller (burst, sync)
  *       fast tier's turn:  publish -> settle
  *          full:           drop what is durable below, try once more
- *          still no:       slow tier's turn: publish -> settle, and say so
+ *          still no:       slow tier's turn: publish -> settle
+ *                          fast tier's turn: an older one of that step goes; and say so
  *   drain thread
- *       slow tier's turn:  copy and publish -> settle
+ *       slow tier's turn:  copy and publish -> settle, unless what lies there is as new or newer
  *       fast tier's turn:  drop what is durable below but the newest
  *       in this order:     this run's; of earlier runs the newest, then the others, oldest first
+ *
+ * Of two checkpoints of one step the one with the larger generation is the newer, wherever it lies
+ * (ckpt_mark.h).  The newer never gives way to the older.  A drain whose checkpoint was replaced or
+ * dropped meanwhile has nothing left to do, and that is no failure.
+ *
+ * Durable is reported when everything that a caller may expect from then on is true: below, that
+ * the room above can be had for the next one.
  *
  * What earlier runs left is copied even if `keep` removes it below soon after: a checkpoint leaves
  * the fast tier only when it is durable below.
@@ -91,8 +99,10 @@ static void note_durable(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
         r->bytes = bytes;
         *(which == MR_TIER_FAST ? &r->durable_fast_s : &r->durable_slow_s) = s;
     }
-    int64_t *last = which == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow;
-    *last = (int64_t)w->step > *last ? (int64_t)w->step : *last;
+    if (w->mark.generation >= c->last_generation[which]) {
+        c->last_generation[which] = w->mark.generation;
+        *(which == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow) = (int64_t)w->step;
+    }
     ++*(which == MR_TIER_FAST ? &c->status.durable_fast : &c->status.durable_slow);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
@@ -112,9 +122,9 @@ static int drop_drained(struct mr_checkpoint *c, size_t stay, struct mr_error *e
             mr_ckpt_list_remove(&c->drained, 0);
         any |= !r;
     }
-    uint64_t newest = (uint64_t)mr_tier_newest(fast);
-    if (!r && any && fast->list.n)
-        r = mr_tier_settle(fast, newest, newest, err);
+    const struct mr_ckpt_item *newest = mr_tier_newest(fast);
+    if (!r && any && newest)
+        r = mr_tier_settle(fast, newest->step, newest->step, err);
     return r;
 }
 
@@ -126,39 +136,65 @@ static void forget_drained(struct mr_checkpoint *c, uint64_t step)
         mr_ckpt_list_remove(&c->drained, (size_t)at);
 }
 
+/* What goes wrong after a checkpoint is durable costs no checkpoint: it is in the status, and no
+ * call fails for it. */
+static void note_settled(struct mr_checkpoint *c, const struct mr_error *err)
+{
+    if (!err->code)
+        return;
+    pthread_mutex_lock(&c->mu);
+    c->status.error = *err;
+    snprintf(c->status.notice, sizeof c->status.notice, "%.250s", err->text);
+    pthread_mutex_unlock(&c->mu);
+}
+
+/* Publish and settle on one tier.  It is durable then, but that has not been reported. */
 static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
-                   enum mr_checkpoint_tier which, struct mr_error *err)
+                   enum mr_checkpoint_tier which, uint64_t *bytes, struct mr_error *err)
 {
     struct mr_tier_source src;
     struct mr_error settle_err = {0};
-    uint64_t bytes = 0;
     struct mr_tier *t = take_turn(c, which);
-    if (which == MR_TIER_FAST)
-        forget_drained(c, w->step);
     mr_saver_source(c->saver, w->shot, &src);
     uint64_t traced = mr_trace_now();
-    int r = mr_tier_publish(t, w->step, &src, &bytes, err);
+    int r = mr_tier_publish(t, w->step, &w->mark, &src, bytes, err);
     if (r == -ENOSPC && which == MR_TIER_FAST && c->drained.n) {
         struct mr_error again = {0};
         r = drop_drained(c, 0, &again);
         if (!r)
-            r = mr_tier_publish(t, w->step, &src, &bytes, &again);
+            r = mr_tier_publish(t, w->step, &w->mark, &src, bytes, &again);
         *err = again;
     }
     if (!r) {
-        mr_trace_span(MR_PHASE_WRITE, traced, mr_trace_now(), bytes, MR_NONE);
-        note_durable(c, w, which, bytes);
+        mr_trace_span(MR_PHASE_WRITE, traced, mr_trace_now(), *bytes, MR_NONE);
+        if (which == MR_TIER_FAST) {
+            forget_drained(c, w->step);
+            note_durable(c, w, which, *bytes);
+        }
         mr_tier_settle(t, w->step, w->step, &settle_err);
         if (which == MR_TIER_SLOW)
             c->latest_slow = (int64_t)w->step;
     }
     end_turn(c, which);
-    if (settle_err.code) { /* it is durable all the same */
-        pthread_mutex_lock(&c->mu);
-        note_error(c, &settle_err);
-        pthread_mutex_unlock(&c->mu);
-    }
+    note_settled(c, &settle_err);
     return r;
+}
+
+/* A checkpoint has come to the slow tier past the fast one.  What that has of the step is older: it
+ * goes, so that nobody who looks there alone takes it for the last word.  If it cannot be removed,
+ * its generation still tells. */
+static void drop_older_above(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    if (!c->has_fast)
+        return;
+    struct mr_tier *fast = take_turn(c, MR_TIER_FAST);
+    const struct mr_ckpt_item *above = mr_tier_find(fast, w->step);
+    struct mr_error err = {0};
+    if (above && above->mark.generation < w->mark.generation) {
+        forget_drained(c, w->step);
+        mr_tier_remove(fast, w->step, &err);
+    }
+    end_turn(c, MR_TIER_FAST);
 }
 
 static void note_fall_back(struct mr_checkpoint *c, const struct mr_ckpt_work *w, const char *why)
@@ -206,17 +242,22 @@ static void note_snapshot(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 {
     struct mr_error err = {0}, slow_err = {0};
+    uint64_t bytes = 0;
     int r = -ENODEV;
     if (c->has_fast)
-        r = save_on(c, w, MR_TIER_FAST, &err);
+        r = save_on(c, w, MR_TIER_FAST, &bytes, &err);
     else
         mr_fail(&err, r, "%s cannot be used", c->dir);
     if (!r && c->has_slow) {
         queue_drain(c, w);
     } else if (r && c->has_slow) {
         note_fall_back(c, w, err.text);
-        r = save_on(c, w, MR_TIER_SLOW, &slow_err);
+        r = save_on(c, w, MR_TIER_SLOW, &bytes, &slow_err);
         err = slow_err;
+        if (!r) {
+            drop_older_above(c, w);
+            note_durable(c, w, MR_TIER_SLOW, bytes);
+        }
     }
     if (r)
         note_failed(c, w, &err);
@@ -252,8 +293,8 @@ void *mr_ckpt_save_main(void *arg)
  * has just arrived there.  The slow tier is the caller's. */
 static uint64_t latest_below(const struct mr_checkpoint *c)
 {
-    const struct mr_tier *slow = &c->tiers[MR_TIER_SLOW];
-    return (uint64_t)(c->latest_slow >= 0 ? c->latest_slow : mr_tier_newest(slow));
+    const struct mr_ckpt_item *newest = mr_tier_newest(&c->tiers[MR_TIER_SLOW]);
+    return c->latest_slow >= 0 ? (uint64_t)c->latest_slow : newest ? newest->step : 0;
 }
 
 /* A leftover stays below until the fast tier has given it up, even beyond `keep`; no longer. */
@@ -266,38 +307,58 @@ static void settle_leftovers(struct mr_checkpoint *c, struct mr_error *err)
     end_turn(c, MR_TIER_SLOW);
 }
 
-static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
+/* Copy it, unless what lies below is as new.  0: below is this one or a newer one of its step. */
+static int copy_below(struct mr_checkpoint *c, const struct mr_ckpt_work *w, uint64_t *bytes,
+                      struct mr_error *settle_err, struct mr_error *err)
 {
-    struct mr_ckpt_item item = {.step = w->step, .format = c->o.format};
-    struct mr_error settle_err = {0};
-    uint64_t bytes = 0;
+    int r = 0;
     struct mr_tier *slow = take_turn(c, MR_TIER_SLOW);
-    uint64_t traced = mr_trace_now();
-    int r = mr_drain_run(c->drain, &c->tiers[MR_TIER_FAST], slow, w->step, &bytes, err);
-    if (!r) {
-        mr_trace_span(MR_PHASE_DRAIN, traced, mr_trace_now(), bytes, MR_NONE);
-        note_durable(c, w, MR_TIER_SLOW, bytes);
-        if (w->record != MR_NO_RECORD)
-            c->latest_slow = (int64_t)w->step;
-        mr_tier_settle(slow, w->step, latest_below(c), &settle_err);
+    const struct mr_ckpt_item *below = mr_tier_find(slow, w->step);
+    if (!below || below->mark.generation < w->mark.generation) {
+        uint64_t traced = mr_trace_now();
+        r = mr_drain_run(c->drain, &c->tiers[MR_TIER_FAST], slow, w->step, w->mark.generation,
+                         bytes, err);
+        if (!r) {
+            mr_trace_span(MR_PHASE_DRAIN, traced, mr_trace_now(), *bytes, MR_NONE);
+            if (w->record != MR_NO_RECORD)
+                c->latest_slow = (int64_t)w->step;
+            mr_tier_settle(slow, w->step, latest_below(c), settle_err);
+        }
     }
     end_turn(c, MR_TIER_SLOW);
-    if (!r) {
-        struct mr_tier *fast = take_turn(c, MR_TIER_FAST);
-        snprintf(item.prefix, sizeof item.prefix, "%s", c->prefix);
-        /* Compared, for the step may have been saved again meanwhile. */
-        if (mr_drain_is_done(fast, slow, w->step) && mr_ckpt_list_add(&c->drained, &item))
-            mr_fail(&settle_err, -ENOMEM, "%s: no memory", c->dir);
+    return r;
+}
+
+/* 1 when the fast tier still has just this checkpoint. */
+static int is_above(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+{
+    const struct mr_ckpt_item *above = mr_tier_find(&c->tiers[MR_TIER_FAST], w->step);
+    return above && above->mark.generation == w->mark.generation;
+}
+
+static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
+{
+    struct mr_ckpt_item item = {.step = w->step, .format = c->o.format, .mark = w->mark};
+    struct mr_error settle_err = {0};
+    uint64_t bytes = 0;
+    int r = copy_below(c, w, &bytes, &settle_err, err);
+    if (r == -ESTALE) /* of that step the slow tier has one as new, or the fast tier another one */
+        r = 0;
+    take_turn(c, MR_TIER_FAST);
+    int above = is_above(c, w);
+    snprintf(item.prefix, sizeof item.prefix, "%s", c->prefix);
+    if (!r && above && mr_ckpt_list_add(&c->drained, &item))
+        mr_fail(&settle_err, -ENOMEM, "%s: no memory", c->dir);
+    if (!r)
         drop_drained(c, 1, &settle_err);
-        end_turn(c, MR_TIER_FAST);
-    }
+    end_turn(c, MR_TIER_FAST);
+    if (r && !above) /* replaced or dropped while it was being copied */
+        r = 0;
+    else if (!r && bytes)
+        note_durable(c, w, MR_TIER_SLOW, bytes);
     if (w->is_last_leftover)
         settle_leftovers(c, &settle_err);
-    if (settle_err.code) {
-        pthread_mutex_lock(&c->mu);
-        note_error(c, &settle_err);
-        pthread_mutex_unlock(&c->mu);
-    }
+    note_settled(c, &settle_err);
     return r;
 }
 
@@ -309,6 +370,7 @@ static struct mr_ckpt_work next_drain(struct mr_checkpoint *c)
     size_t at = c->newest_leftover_taken ? 0 : c->leftover.n - 1;
     struct mr_ckpt_work w = {.record = MR_NO_RECORD,
                              .step = c->leftover.items[at].step,
+                             .mark = c->leftover.items[at].mark,
                              .is_last_leftover = c->leftover.n == 1};
     c->newest_leftover_taken = 1;
     mr_ckpt_list_remove(&c->leftover, at);
@@ -345,7 +407,8 @@ int mr_ckpt_find_undrained(struct mr_checkpoint *c)
     struct mr_tier *fast = &c->tiers[MR_TIER_FAST], *slow = &c->tiers[MR_TIER_SLOW];
     for (size_t i = 0; i < fast->list.n; i++) {
         const struct mr_ckpt_item *item = &fast->list.items[i];
-        int done = mr_tier_has(slow, item->step) && mr_drain_is_done(fast, slow, item->step);
+        const struct mr_ckpt_item *below = mr_tier_find(slow, item->step);
+        int done = below && below->mark.generation >= item->mark.generation;
         if (mr_ckpt_list_add(done ? &c->drained : &c->leftover, item))
             return -ENOMEM;
         c->status.drain_waiting += !done;

@@ -15,6 +15,7 @@
 #include "errtext.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static int open_shard(struct mr_ckpt_file *c, uint32_t s, struct mr_error *err)
     if (c->data[s].fd >= 0)
         return 0;
     mr_ckpt_view_file(&c->view, s, path);
-    int r = mr_in_open(path, NULL, &c->data[s]);
+    int r = mr_in_open(c->view.dir_fd, mr_ckpt_view_name(&c->view, path), NULL, &c->data[s]);
     return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
 }
 
@@ -110,10 +111,11 @@ int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_err
                                                                   : 0;
     mr_bundle_init(&c->view.bundle);
     snprintf(stem, sizeof stem, "%.*s", (int)(len - end), path);
-    int r = len - end >= sizeof stem
-                ? mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path)
-                : mr_ckpt_view_open(stem, tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS, NULL,
-                                    &c->view, err);
+    int r =
+        len - end >= sizeof stem
+            ? mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path)
+            : mr_ckpt_view_open(AT_FDCWD, stem, tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS,
+                                NULL, &c->view, err);
     if (!r)
         r = alloc_data(c, c->view.bundle.n_shards, err);
     if (!r)

@@ -4,6 +4,7 @@
  * NAME.data-* and NAME.meta are added in a second look through the folder. */
 #include "ckpt_folder.h"
 
+#include "ckpt_mark.h"
 #include "errtext.h"
 #include "grow.h"
 
@@ -65,6 +66,7 @@ static int belongs(const struct mr_ckpt_found *e, size_t dir_len, const char *na
 /* A look at every name in the folder. */
 struct look {
     struct mr_ckpt_folder *f;
+    int at;
     const char *dir;
     int second;
     size_t first; /* of this folder */
@@ -79,7 +81,7 @@ static int look_at(void *ctx, const char *name)
     if (name[0] == '.' || head == l->second)
         return 0;
     snprintf(path, sizeof path, "%s/%s", l->dir, name);
-    if (stat(path, &st) || !S_ISREG(st.st_mode))
+    if (fstatat(l->at, path, &st, 0) || !S_ISREG(st.st_mode))
         return 0;
     if (!l->second)
         return add(l->f, l->dir, name, &st);
@@ -89,9 +91,29 @@ static int look_at(void *ctx, const char *name)
     return 0;
 }
 
+/* When a run saved it. */
+static uint64_t generation_of(int at, const struct mr_ckpt_found *e)
+{
+    static const char ending[] = ".safetensors";
+    char path[PATH_MAX];
+    struct mr_ckpt_view v;
+    struct mr_ckpt_mark mark = {0};
+    size_t n = strlen(e->path) - (e->format == MR_CHECKPOINT_TF ? 0 : sizeof ending - 1);
+    snprintf(path, sizeof path, "%.*s", (int)n, e->path);
+    if (e->step < 0)
+        return 0;
+    if (mr_ckpt_view_open(at, path, e->format, NULL, &v, NULL))
+        return UINT64_MAX;
+    int ours = mr_ckpt_mark_of(&v, (uint64_t)e->step, NULL, &mark, NULL);
+    mr_ckpt_view_fini(&v);
+    return ours < 0 ? UINT64_MAX : mark.generation;
+}
+
 static int by_age(const void *a, const void *b)
 {
     const struct mr_ckpt_found *x = a, *y = b;
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
     if (x->step != y->step)
         return x->step < y->step ? -1 : 1;
     if (x->mtime_s != y->mtime_s)
@@ -99,15 +121,17 @@ static int by_age(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, const char *dir, struct mr_error *err)
+int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, int at, const char *dir, struct mr_error *err)
 {
-    struct look l = {.f = f, .dir = dir, .first = f->n};
-    int r = mr_ckpt_each_name(dir, look_at, &l);
+    struct look l = {.f = f, .at = at, .dir = dir, .first = f->n};
+    int r = mr_ckpt_each_name(at, dir, look_at, &l);
     l.second = 1;
     if (!r)
-        r = mr_ckpt_each_name(dir, look_at, &l);
+        r = mr_ckpt_each_name(at, dir, look_at, &l);
     if (r)
         return mr_fail(err, r, "%s: %s", dir, mr_errno_text(r));
+    for (size_t i = l.first; i < f->n; i++)
+        f->found[i].generation = generation_of(at, &f->found[i]);
     if (f->n)
         qsort(f->found, f->n, sizeof *f->found, by_age);
     return 0;

@@ -7,18 +7,20 @@
 struct mr_ckpt_found {
     char *path; /* PREFIX or FILE.safetensors, with the folder */
     enum mr_checkpoint_format format;
-    int64_t step;    /* the number behind the last '-' of the name; -1: none */
-    uint64_t bytes;  /* of its files */
-    int64_t mtime_s; /* of the file that makes it valid */
+    int64_t step;        /* the number behind the last '-' of the name; -1: none */
+    uint64_t bytes;      /* of its files */
+    int64_t mtime_s;     /* of the file that makes it valid */
+    uint64_t generation; /* ckpt_mark.h; 0: no run saved it; UINT64_MAX: it cannot be read */
 };
 
 struct mr_ckpt_folder {
-    struct mr_ckpt_found *found; /* oldest first: by step, then by time */
+    struct mr_ckpt_found *found; /* oldest first: by generation, then by step, then by time */
     size_t n, cap;
 };
 
-/* Add what is in `dir`; may be called for several folders.  0 or -errno. */
-int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, const char *dir, struct mr_error *err);
+/* Add what is in `dir`, which begins at the folder `at` or at the present one for AT_FDCWD; may be
+ * called for several folders.  0 or -errno. */
+int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, int at, const char *dir, struct mr_error *err);
 void mr_ckpt_folder_fini(struct mr_ckpt_folder *f);
 
 #endif

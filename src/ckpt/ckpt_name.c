@@ -11,7 +11,7 @@
 
 #define TEMP_MARK   ".millrace-"
 #define TEMP_ENDING ".tmp"
-#define TEMP_LEN    (sizeof TEMP_MARK - 1 + 8 + sizeof TEMP_ENDING - 1)
+#define TEMP_LEN    (sizeof TEMP_MARK - 1 + 8 + 1 + 8 + sizeof TEMP_ENDING - 1)
 
 static const char *const endings[MR_N_PARTS] = {
     [MR_PART_INDEX] = ".index",
@@ -50,7 +50,7 @@ static int parse_stem(const char *name, size_t end, size_t *prefix_len, uint64_t
     uint64_t value = 0;
     for (size_t i = at; i < end; i++)
         if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(name[i] - '0'), &value))
+            __builtin_add_overflow(value, (uint64_t)(name[i] - '0'), &value) || value > INT64_MAX)
             return 0;
     *prefix_len = at - 1;
     *step = value;
@@ -104,33 +104,40 @@ enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAM
     return kind;
 }
 
-static uint32_t seal(const char *name, size_t len)
+static uint32_t seal(const char *name, size_t len, uint32_t token)
 {
     static const char what[] = "a temporary file of millrace: ";
-    return mr_crc32c(mr_crc32c(0, what, sizeof what - 1), name, len);
+    uint8_t t[4] = {(uint8_t)token, (uint8_t)(token >> 8), (uint8_t)(token >> 16),
+                    (uint8_t)(token >> 24)};
+    uint32_t crc = mr_crc32c(mr_crc32c(0, what, sizeof what - 1), t, sizeof t);
+    return mr_crc32c(crc, name, len);
 }
 
-int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name)
+int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name, uint32_t token)
 {
     size_t n = strlen(name);
     if (n + TEMP_LEN >= MR_CKPT_MAX_NAME)
         return -ENAMETOOLONG;
     memcpy(out, name, n);
-    sprintf(out + n, TEMP_MARK "%08" PRIx32 TEMP_ENDING, seal(name, n));
+    sprintf(out + n, TEMP_MARK "%08" PRIx32 "-%08" PRIx32 TEMP_ENDING, token, seal(name, n, token));
     return 0;
 }
 
-int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME])
+int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME], uint32_t *token)
 {
     char again[MR_CKPT_MAX_NAME], was[MR_CKPT_MAX_NAME];
+    uint32_t t;
     size_t len = strlen(temp);
     if (len <= TEMP_LEN || len >= MR_CKPT_MAX_NAME)
         return 0;
     memcpy(was, temp, len - TEMP_LEN);
     was[len - TEMP_LEN] = 0;
-    if (mr_ckpt_temp_name(again, was) || strcmp(again, temp))
+    if (sscanf(temp + len - TEMP_LEN, TEMP_MARK "%8" SCNx32 "-", &t) != 1 ||
+        mr_ckpt_temp_name(again, was, t) || strcmp(again, temp))
         return 0;
     if (name)
         strcpy(name, was);
+    if (token)
+        *token = t;
     return 1;
 }

@@ -6,7 +6,8 @@
  *   model.ckpt-40.meta                     its graph
  *   model.ckpt-40.safetensors              safetensors: all in one
  *   checkpoint                             TensorFlow's pointer, for TensorFlow
- *   NAME.millrace-1f0e2d3c.tmp             a temporary: the digits are a checksum of NAME */
+ *   NAME.millrace-TTTTTTTT-CCCCCCCC.tmp    a temporary: T is the token of its writer's lease, C a
+ *                                          checksum of NAME and T, both in hexadecimal */
 #ifndef MR_CKPT_NAME_H
 #define MR_CKPT_NAME_H
 
@@ -27,6 +28,10 @@ enum mr_ckpt_part {
     MR_N_PARTS,
 };
 
+/* Behind the name of a data file or .meta: temporaries for the older ones while a step is being
+ * replaced (tier.c). */
+#define MR_OLD "-old"
+
 /* Without '/', not empty, not too long. */
 int mr_ckpt_prefix_is_valid(const char *prefix);
 void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
@@ -43,9 +48,10 @@ enum mr_ckpt_stem { MR_STEM_NONE, MR_STEM_INDEX, MR_STEM_DATA };
 enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAME], uint32_t *shard,
                                      uint32_t *n_shards);
 
-/* The name under which `name` is written before it is renamed.  0, or -ENAMETOOLONG. */
-int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name);
-/* 1 when `temp` is such a name; then `name` (if not NULL) gets what it was for. */
-int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME]);
+/* The name under which the owner with `token` writes `name` before it is renamed.  0, or
+ * -ENAMETOOLONG. */
+int mr_ckpt_temp_name(char out[MR_CKPT_MAX_NAME], const char *name, uint32_t token);
+/* 1 when `temp` is such a name; then `name` and `token` (if not NULL) get what it was made of. */
+int mr_ckpt_temp_parse(const char *temp, char name[MR_CKPT_MAX_NAME], uint32_t *token);
 
 #endif

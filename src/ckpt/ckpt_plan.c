@@ -1,8 +1,9 @@
 /* ckpt_plan.c - see ckpt_plan.h.
  *
- * TensorFlow's bundle gets one tensor of ours more: length and checksum of .meta, so that all files
- * of a checkpoint are under checksums that begin in .index.  Tensors are filed in the order of
- * their names, as TensorFlow's Saver does. */
+ * A checkpoint gets one tensor of ours more, the mark (ckpt_mark.h), and TensorFlow's bundle a
+ * second one: length and checksum of .meta, so that all files of a checkpoint are under checksums
+ * that begin in .index.  Tensors are filed in the order of their names, as TensorFlow's Saver does.
+ */
 #include "ckpt_plan.h"
 
 #include "crc32c.h"
@@ -30,7 +31,7 @@ static int add_array(struct mr_tensor_table *t, const struct mr_array *a, unsign
     if (r || (tensor.bytes && !a->data))
         return mr_fail(err, r && r != -ENOTSUP ? r : -EINVAL,
                        "array %s: its type, dimensions or memory make no sense", a->name);
-    if (!strcmp(a->name, MR_STATE_META))
+    if (!strcmp(a->name, MR_STATE_META) || !strcmp(a->name, MR_STATE_MARK))
         return mr_fail(err, -EINVAL, "array %s: the name is taken", a->name);
     r = mr_tensor_table_add(t, &tensor);
     return r ? mr_fail(err, r, "array %s: %s", a->name, mr_errno_text(r)) : 0;
@@ -55,6 +56,19 @@ static int add_seal(struct mr_ckpt_plan *p, struct mr_error *err)
     p->meta_seal[0] = (int64_t)p->meta.len;
     p->meta_seal[1] = mr_crc32c(0, p->meta.data, p->meta.len);
     return 0;
+}
+
+static int add_mark(struct mr_ckpt_plan *p, struct mr_error *err)
+{
+    struct mr_tensor mark = {.name = MR_STATE_MARK,
+                             .dtype = MR_DT_U64,
+                             .n_dims = 1,
+                             .dims = {MR_MARK_WORDS},
+                             .data = p->mark,
+                             .bytes = sizeof p->mark,
+                             .has_crc = 1};
+    int r = mr_tensor_table_add(&p->bundle.tensors, &mark);
+    return r ? mr_fail(err, r, "checkpoint: %s", mr_errno_text(r)) : 0;
 }
 
 /* After sorting: twins stand side by side in a table in the order of names. */
@@ -86,6 +100,8 @@ static int map_arrays(struct mr_ckpt_plan *p, const struct mr_array *arrays, uns
     p->of_array = calloc(n + 1, sizeof *p->of_array);
     if (!p->of_array)
         return -ENOMEM;
+    p->mark_tensor = (size_t)(mr_tensor_table_find(&p->bundle.tensors, MR_STATE_MARK) -
+                              p->bundle.tensors.tensors);
     for (unsigned i = 0; i < n; i++)
         p->of_array[i] = (size_t)(mr_tensor_table_find(&p->bundle.tensors, arrays[i].name) -
                                   p->bundle.tensors.tensors);
@@ -100,14 +116,20 @@ int mr_ckpt_plan_init(struct mr_ckpt_plan *p, const struct mr_array *arrays, uns
     mr_bundle_init(&p->bundle);
     mr_bytes_init(&p->meta);
     int r = 0;
-    for (unsigned i = 0; !r && i < n; i++)
+    for (unsigned i = 0; !r && i < n; i++) {
         r = add_array(&p->bundle.tensors, &arrays[i], i, err);
+        if (!r && format == MR_CHECKPOINT_TF && arrays[i].dtype >= MR_DT_F4)
+            r = mr_fail(err, -EINVAL, "array %s: TensorFlow has no type %s; save as safetensors",
+                        arrays[i].name, mr_dtype_name(arrays[i].dtype));
+    }
     if (!r) {
         mr_tensor_table_sort(&p->bundle.tensors);
         r = check_names(&p->bundle.tensors, err);
     }
     if (!r && format == MR_CHECKPOINT_TF)
         r = add_seal(p, err);
+    if (!r)
+        r = add_mark(p, err);
     if (!r) {
         mr_tensor_table_sort(&p->bundle.tensors);
         r = lay_out(p, packed, err);

@@ -3,16 +3,19 @@
 #define MR_CKPT_PLAN_H
 
 #include "bytes.h"
+#include "ckpt_mark.h"
 #include "tf_bundle.h"
 
 struct mr_ckpt_plan {
     enum mr_checkpoint_format format;
-    struct mr_bundle bundle; /* its table has the tensors, in either format */
-    uint64_t data_bytes;     /* of the data file */
-    size_t head_bytes;       /* safetensors: in front of the tensors */
-    size_t *of_array;        /* array i is tensor of_array[i] */
-    struct mr_bytes meta;    /* TensorFlow: .meta, always the same */
-    int64_t meta_seal[2];    /* what tensor MR_STATE_META holds */
+    struct mr_bundle bundle;      /* its table has the tensors, in either format */
+    uint64_t data_bytes;          /* of the data file */
+    size_t head_bytes;            /* safetensors: in front of the tensors */
+    size_t *of_array;             /* array i is tensor of_array[i] */
+    struct mr_bytes meta;         /* TensorFlow: .meta, always the same */
+    int64_t meta_seal[2];         /* what tensor MR_STATE_META holds */
+    uint64_t mark[MR_MARK_WORDS]; /* what tensor MR_STATE_MARK holds; set for each checkpoint */
+    size_t mark_tensor;           /* its number */
 };
 
 /* Check the arrays and lay them out.  `p` stays in place from here on (tensors point into it).

@@ -4,15 +4,24 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-int mr_ckpt_each_name(const char *dir, int (*each)(void *ctx, const char *name), void *ctx)
+int mr_ckpt_each_name(int at, const char *dir, int (*each)(void *ctx, const char *name), void *ctx)
 {
-    DIR *d = opendir(dir);
-    if (!d)
-        return -errno;
-    int r = 0;
+    int fd, r = 0;
+    do
+        fd = openat(at, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        r = -errno;
+        if (fd >= 0)
+            close(fd);
+        return r;
+    }
     while (!r) {
         errno = 0;
         struct dirent *e = readdir(d);
@@ -44,13 +53,15 @@ static int look_at(void *ctx, const char *name)
     return mr_ckpt_list_add(s->out, &item);
 }
 
-int mr_ckpt_scan(const char *dir, const char *prefix, struct mr_ckpt_list *out)
+int mr_ckpt_scan(int at, const char *dir, const char *prefix, struct mr_ckpt_list *out)
 {
-    return mr_ckpt_each_name(dir, look_at, &(struct scan){prefix, out});
+    return mr_ckpt_each_name(at, dir, look_at, &(struct scan){prefix, out});
 }
 
 static int order(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
 {
+    if (a->mark.generation != b->mark.generation)
+        return a->mark.generation < b->mark.generation ? -1 : 1;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
     int r = strcmp(a->prefix, b->prefix);
@@ -59,11 +70,6 @@ static int order(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
 
 int mr_ckpt_list_add(struct mr_ckpt_list *l, const struct mr_ckpt_item *item)
 {
-    size_t at = l->n;
-    while (at && order(&l->items[at - 1], item) >= 0)
-        at--;
-    if (at < l->n && order(&l->items[at], item) == 0)
-        return 0;
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 16;
         void *p = realloc(l->items, cap * sizeof *l->items);
@@ -72,6 +78,12 @@ int mr_ckpt_list_add(struct mr_ckpt_list *l, const struct mr_ckpt_item *item)
         l->items = p;
         l->cap = cap;
     }
+    ptrdiff_t same = mr_ckpt_list_find(l, item->prefix, item->step, item->format);
+    if (same >= 0)
+        mr_ckpt_list_remove(l, (size_t)same);
+    size_t at = l->n;
+    while (at && order(&l->items[at - 1], item) > 0)
+        at--;
     memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof *l->items);
     l->items[at] = *item;
     l->n++;

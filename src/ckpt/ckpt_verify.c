@@ -117,7 +117,8 @@ static int check_meta(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct 
     uint8_t *meta;
     size_t len;
     snprintf(path, sizeof path, "%s.meta", c->view.path);
-    int r = mr_in_small_file(path, MR_META_MAX_FILE, NULL, &meta, &len);
+    int r = mr_in_small_file(c->view.dir_fd, mr_ckpt_view_name(&c->view, path), MR_META_MAX_FILE,
+                             NULL, &meta, &len);
     if (r == -ENOENT && !note)
         return 0;
     if (r)

@@ -8,6 +8,7 @@
 #include "whole_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static int open_bundle(struct mr_ckpt_view *v, struct mr_device *device, struct 
     size_t len;
     char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.index", v->path);
-    int r = mr_in_small_file(file, MR_BUNDLE_MAX_INDEX, device, &index, &len);
+    int r = mr_in_small_file(v->dir_fd, mr_ckpt_view_name(v, file), MR_BUNDLE_MAX_INDEX, device,
+                             &index, &len);
     if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
     r = mr_bundle_parse(file, index, len, &v->bundle, err);
@@ -85,7 +87,7 @@ static int open_safetensors(struct mr_ckpt_view *v, struct mr_device *device, st
     uint64_t bytes;
     char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.safetensors", v->path);
-    int r = mr_in_open(file, device, &f);
+    int r = mr_in_open(v->dir_fd, mr_ckpt_view_name(v, file), device, &f);
     if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
     r = read_header(file, &f, &header, &bytes, err);
@@ -106,10 +108,10 @@ static int open_safetensors(struct mr_ckpt_view *v, struct mr_device *device, st
     return 0;
 }
 
-int mr_ckpt_view_open(const char *path, enum mr_checkpoint_format format, struct mr_device *device,
-                      struct mr_ckpt_view *out, struct mr_error *err)
+static int open_view(int dir_fd, const char *path, size_t name_at, enum mr_checkpoint_format format,
+                     struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
 {
-    struct mr_ckpt_view v = {.format = format};
+    struct mr_ckpt_view v = {.dir_fd = dir_fd, .name_at = name_at, .format = format};
     mr_bundle_init(&v.bundle);
     if (strlen(path) >= sizeof v.path)
         return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
@@ -121,15 +123,21 @@ int mr_ckpt_view_open(const char *path, enum mr_checkpoint_format format, struct
     return r;
 }
 
-int mr_ckpt_view_open_flat(const char *dir, const struct mr_ckpt_item *item,
+int mr_ckpt_view_open(int at, const char *path, enum mr_checkpoint_format format,
+                      struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
+{
+    return open_view(at, path, 0, format, device, out, err);
+}
+
+int mr_ckpt_view_open_flat(const struct mr_ckpt_dir *dir, const struct mr_ckpt_item *item,
                            struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
 {
     char path[PATH_MAX];
     struct mr_ckpt_view v;
-    int n = snprintf(path, sizeof path, "%s/%s-%" PRIu64, dir, item->prefix, item->step);
+    int n = snprintf(path, sizeof path, "%s/%s-%" PRIu64, dir->path, item->prefix, item->step);
     if (n < 0 || (size_t)n >= sizeof path)
-        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir);
-    int r = mr_ckpt_view_open(path, item->format, device, &v, err);
+        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir->path);
+    int r = open_view(dir->fd, path, strlen(dir->path) + 1, item->format, device, &v, err);
     if (r)
         return r;
     r = expand_parts(&v.bundle);
@@ -153,4 +161,9 @@ void mr_ckpt_view_file(const struct mr_ckpt_view *v, uint32_t s, char out[MR_CKP
     else
         snprintf(out, MR_CKPT_MAX_PATH, "%s.data-%05" PRIu32 "-of-%05" PRIu32, v->path, s,
                  v->bundle.n_shards);
+}
+
+const char *mr_ckpt_view_name(const struct mr_ckpt_view *v, const char *file)
+{
+    return file + v->name_at;
 }

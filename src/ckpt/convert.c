@@ -22,6 +22,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void name_file(const struct target *t, const char *end, char out[MR_CKPT_
 static int open_target(struct target *t, const struct mr_ckpt_file *c, const char *dir,
                        const struct mr_convert_opts *opts, struct mr_error *err)
 {
-    struct mr_out_opts o = {.hook = opts->hook};
+    struct mr_out_opts o = {.hook = opts->hook,
+                            .lease = {.waiting = opts->waiting, .ctx = opts->waiting_ctx}};
     const char *slash = strrchr(c->view.path, '/');
     *t = (struct target){
         .stem = slash ? slash + 1 : c->view.path, .f.fd = -1, .watch = opts->watch, .err = err};
@@ -104,17 +106,17 @@ static int put_bytes(struct target *t, const void *bytes, size_t len)
                                                          : 0;
 }
 
-/* The folder's bundles, oldest first, by their names alone. */
+/* The folder's bundles that can be read, oldest first. */
 static int note_state(struct target *t)
 {
     struct mr_ckpt_folder found = {0};
     size_t n = 0;
-    int r = mr_ckpt_folder_scan(&found, mr_out_dir_path(t->dir), t->err);
+    int r = mr_ckpt_folder_scan(&found, mr_out_dir_fd(t->dir), ".", t->err);
     const char **names = r ? NULL : calloc(found.n + 1, sizeof *names);
     if (!r && !names)
         r = -ENOMEM;
     for (size_t i = 0; !r && i < found.n; i++)
-        if (found.found[i].format == MR_CHECKPOINT_TF)
+        if (found.found[i].format == MR_CHECKPOINT_TF && found.found[i].generation != UINT64_MAX)
             names[n++] = strrchr(found.found[i].path, '/') + 1;
     if (!r)
         r = mr_publish_state(t->dir, names, n);
@@ -157,13 +159,13 @@ struct job {
     struct mr_error *err;
 };
 
-/* All tensors but the note about .meta. */
+/* All tensors but the note about .meta, and the mark of a run: what is converted is the user's. */
 static int copy_table(struct job *j)
 {
     const struct mr_tensor_table *t = mr_ckpt_file_tensors(j->from);
     int r = 0;
     for (size_t i = 0; !r && i < t->n; i++)
-        if (strcmp(t->tensors[i].name, MR_STATE_META))
+        if (strcmp(t->tensors[i].name, MR_STATE_META) && strcmp(t->tensors[i].name, MR_STATE_MARK))
             r = mr_tensor_table_add(&j->table, &t->tensors[i]);
     return r ? mr_fail(j->err, r, "no memory") : 0;
 }
@@ -175,7 +177,7 @@ static int source_meta(struct job *j)
     size_t len;
     snprintf(path, sizeof path, "%s.meta", mr_ckpt_file_prefix(j->from));
     int r = mr_ckpt_file_format(j->from) == MR_CHECKPOINT_TF
-                ? mr_in_small_file(path, MR_META_MAX_FILE, NULL, &bytes, &len)
+                ? mr_in_small_file(AT_FDCWD, path, MR_META_MAX_FILE, NULL, &bytes, &len)
                 : -ENOENT;
     if (r == -ENOENT)
         r = mr_tf_meta_write(&j->table, &j->meta);
@@ -338,7 +340,7 @@ static int read_back(struct mr_ckpt_file *c, struct target *t, uint32_t crc)
     struct mr_in_file in = {.fd = -1};
     char path[MR_CKPT_MAX_PATH + MR_CKPT_MAX_NAME];
     snprintf(path, sizeof path, "%s/%s", mr_out_dir_path(t->dir), t->f.name);
-    int r = mr_in_open(path, NULL, &in);
+    int r = mr_in_open(mr_out_dir_fd(t->dir), t->f.name, NULL, &in);
     if (!r)
         r = mr_in_each(&in, &c->buf, 0, in.bytes, copy_piece, &k);
     mr_in_close(&in);
@@ -351,7 +353,7 @@ static int copy_file(struct mr_ckpt_file *c, const char *path, struct target *t)
 {
     struct copy k = {.to = t};
     struct mr_in_file in = {.fd = -1};
-    int r = mr_in_open(path, NULL, &in);
+    int r = mr_in_open(AT_FDCWD, path, NULL, &in);
     if (r)
         return unreadable(t, path, r);
     r = create(t, path + strlen(c->view.path), in.bytes);

@@ -15,6 +15,8 @@ struct mr_convert_opts {
     int packed;                        /* TensorFlow's own layout, without gaps */
     const struct mr_ckpt_watch *watch; /* NULL: nobody watches */
     const struct mr_out_hook *hook;    /* NULL; tests see (and break) every change to files */
+    void (*waiting)(void *ctx, const char *text); /* as in mr_checkpoint_opts; may be NULL */
+    void *waiting_ctx;
 };
 
 /* Write `c` to folder `dir` (made if need be) under its own name.  Every tensor is verified as it

@@ -138,7 +138,8 @@ static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_by
     size_t len;
     char file[MR_CKPT_MAX_PATH];
     snprintf(file, sizeof file, "%s.meta", c->view.path);
-    int r = mr_in_small_file(file, MR_META_MAX_FILE, c->device, &bytes, &len);
+    int r = mr_in_small_file(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), MR_META_MAX_FILE,
+                             c->device, &bytes, &len);
     if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
     if (c->has_seal &&
@@ -156,37 +157,28 @@ static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_by
     return mr_bundle_write_index(&b, index, err);
 }
 
-/* What this library writes has one data file and no strings or parts; other people's checkpoints
- * under our prefix are left where they are. */
-static int is_ours(const struct mr_ckpt_view *v, uint32_t *shard)
-{
-    *shard = v->bundle.n_shards - 1;
-    for (size_t i = 0; i < v->bundle.tensors.n; i++)
-        if (v->bundle.tensors.tensors[i].shard != *shard ||
-            v->bundle.tensors.tensors[i].dtype == MR_DT_STRING)
-            return 0;
-    return v->bundle.n_shards <= 2;
-}
-
 static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr_ckpt_item *item,
-                     struct mr_error *err)
+                     struct mr_ckpt_mark *mark, struct mr_error *err)
 {
+    struct mr_ckpt_dir dir = mr_tier_dir(from);
     char file[MR_CKPT_MAX_PATH];
-    uint32_t shard;
     c->device = from->o.device;
-    int r = mr_ckpt_view_open_flat(from->o.path, item, c->device, &c->view, err);
+    int r = mr_ckpt_view_open_flat(&dir, item, c->device, &c->view, err);
     if (r)
         return r;
-    if (!is_ours(&c->view, &shard))
-        return mr_fail(err, -ENOTSUP, "%s: not written by this library; copy it by hand",
-                       c->view.path);
+    int ours = mr_ckpt_mark_of(&c->view, item->step, c->device, mark, err);
+    if (ours <= 0)
+        return ours
+                   ? ours
+                   : mr_fail(err, -ENOTSUP, "%s: not written by a run of millrace; copy it by hand",
+                             c->view.path);
     struct mr_tensor *seal = mr_tensor_table_find(&c->view.bundle.tensors, MR_STATE_META);
     if (seal && seal->bytes == sizeof c->meta_seal) {
         seal->data = c->meta_seal;
         c->has_seal = 1;
     }
-    mr_ckpt_view_file(&c->view, shard, file);
-    r = mr_in_open(file, c->device, &c->file);
+    mr_ckpt_view_file(&c->view, c->view.bundle.n_shards - 1, file);
+    r = mr_in_open(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), c->device, &c->file);
     if (!r)
         r = mr_file_image_init(&c->im, &c->view.bundle.tensors, c->file.bytes, c->view.head_bytes);
     if (!r) {
@@ -205,41 +197,22 @@ static void close_copy(struct copy *c)
 }
 
 int mr_drain_run(struct mr_drain *d, const struct mr_tier *from, struct mr_tier *to, uint64_t step,
-                 uint64_t *bytes, struct mr_error *err)
+                 uint64_t generation, uint64_t *bytes, struct mr_error *err)
 {
     struct mr_ckpt_item item = {.step = step, .format = from->o.format};
+    struct mr_ckpt_mark mark = {0};
     struct copy c = {.drain = d, .file.fd = -1};
     snprintf(item.prefix, sizeof item.prefix, "%s", from->o.prefix);
-    int r = open_copy(&c, from, &item, err);
+    int r = open_copy(&c, from, &item, &mark, err);
+    if (!r && mark.generation != generation)
+        r = -ESTALE;
     if (!r) {
         struct mr_tier_source src = {.data_bytes = c.file.bytes,
                                      .write_data = copy_data,
                                      .write_small = copy_small,
                                      .ctx = &c};
-        r = mr_tier_publish(to, step, &src, bytes, err);
+        r = mr_tier_publish(to, step, &mark, &src, bytes, err);
     }
     close_copy(&c);
     return r;
-}
-
-int mr_drain_is_done(const struct mr_tier *a, const struct mr_tier *b, uint64_t step)
-{
-    struct mr_ckpt_item item = {.step = step, .format = a->o.format};
-    struct mr_ckpt_view x, y;
-    snprintf(item.prefix, sizeof item.prefix, "%s", a->o.prefix);
-    if (mr_ckpt_view_open_flat(a->o.path, &item, a->o.device, &x, NULL))
-        return 0;
-    if (mr_ckpt_view_open_flat(b->o.path, &item, b->o.device, &y, NULL)) {
-        mr_ckpt_view_fini(&x);
-        return 0;
-    }
-    int same = x.bundle.tensors.n == y.bundle.tensors.n && x.head_crc == y.head_crc;
-    for (size_t i = 0; same && i < x.bundle.tensors.n; i++) {
-        const struct mr_tensor *p = &x.bundle.tensors.tensors[i], *q = &y.bundle.tensors.tensors[i];
-        same = !strcmp(p->name, q->name) && p->crc == q->crc && p->bytes == q->bytes &&
-               p->dtype == q->dtype;
-    }
-    mr_ckpt_view_fini(&y);
-    mr_ckpt_view_fini(&x);
-    return same;
 }

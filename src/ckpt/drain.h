@@ -11,12 +11,11 @@ int mr_drain_open(uint64_t bytes_per_s, struct mr_drain **out);
 /* NULL is a no-op. */
 void mr_drain_close(struct mr_drain *d);
 
-/* Make checkpoint `step` of `from` (which is only read) durable on `to`.  Nothing is published of
- * one that does not verify.  *bytes: of its files. */
+/* Make checkpoint `step` of `from` (which is only read) durable on `to`, if it has `generation`.
+ * Nothing is published of one that does not verify.  *bytes: of its files.  -ESTALE: it has another
+ * generation by now, and nothing was done. */
 int mr_drain_run(struct mr_drain *d, const struct mr_tier *from, struct mr_tier *to, uint64_t step,
-                 uint64_t *bytes, struct mr_error *err);
-/* 1 when `a` and `b` have the same checkpoint of that step, by all its checksums; else 0. */
-int mr_drain_is_done(const struct mr_tier *a, const struct mr_tier *b, uint64_t step);
+                 uint64_t generation, uint64_t *bytes, struct mr_error *err);
 
 /* The calling thread's I/O and CPU time count less than anybody's in training. */
 void mr_drain_be_modest(void);

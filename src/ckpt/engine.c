@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #define DEFAULT_KEEP  5
 #define DEFAULT_DEPTH 4
@@ -52,6 +54,14 @@ static int set_options(struct mr_checkpoint *c, const struct mr_checkpoint_opts 
     return 0;
 }
 
+/* Of a fast tier that is not there, or broken, the slow one takes the place.  One that is somebody
+ * else's, or that we may not write, is a mistake to be told. */
+static int can_do_without(int code)
+{
+    return code != -EBUSY && code != -ENOMEM && code != -EINTR && code != -EACCES &&
+           code != -EPERM && code != -ELOOP;
+}
+
 static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, struct mr_error *err)
 {
     struct mr_tier_opts t = {.path = c->dir,
@@ -60,11 +70,14 @@ static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, s
                              .keep = c->drain_dir ? MR_NONE : c->o.keep,
                              .device = c->o.storage,
                              .hook = hook,
-                             .which = MR_TIER_FAST};
+                             .which = MR_TIER_FAST,
+                             .lease = {.silence_ms = c->o.lease_silence_ms,
+                                       .waiting = c->o.waiting,
+                                       .ctx = c->o.waiting_ctx}};
     struct mr_error fast_err = {0};
     int r = mr_tier_open(&t, &c->tiers[MR_TIER_FAST], &fast_err);
     c->has_fast = !r;
-    if (!c->drain_dir || r == -EBUSY || r == -ENOMEM) {
+    if (!c->drain_dir || (r && !can_do_without(r))) {
         if (r)
             mr_fail(err, r, "%s", fast_err.text);
         return r;
@@ -78,6 +91,53 @@ static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, s
     r = mr_tier_open(&t, &c->tiers[MR_TIER_SLOW], err);
     c->has_slow = !r;
     return r;
+}
+
+static uint64_t memory_of(const struct mr_checkpoint_opts *o, const struct mr_file_image *im)
+{
+    int lazy = o->mode == MR_CHECKPOINT_LAZY;
+    uint64_t read_back = o->keep == MR_NONE ? 0 : MR_CHUNK_BYTES;
+    return (lazy ? mr_snapshot_memory(im, o->buffers) : 0) +
+           mr_saver_memory(im, lazy, o->io_depth) + read_back +
+           (o->drain_dir ? MR_CHUNK_BYTES : 0) + sizeof(struct mr_checkpoint);
+}
+
+/* Does a folder hold checkpoints of an earlier run? */
+static int must_be_fresh(const struct mr_checkpoint *c, struct mr_error *err)
+{
+    for (unsigned i = 0; i < MR_N_TIERS; i++)
+        if ((i == MR_TIER_FAST ? c->has_fast : c->has_slow) && c->tiers[i].ours >= 0)
+            return mr_fail(err, -EEXIST,
+                           "%s: holds checkpoints of an earlier run, the last of step %lld; resume "
+                           "that run or take another folder",
+                           c->tiers[i].o.path, (long long)c->tiers[i].ours);
+    return 0;
+}
+
+/* What the folders say: the largest generation, the last steps. */
+static void look_back(struct mr_checkpoint *c)
+{
+    for (unsigned i = 0; i < MR_N_TIERS; i++) {
+        int64_t *last = i == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow;
+        const struct mr_ckpt_item *newest = mr_tier_newest(&c->tiers[i]);
+        *last = newest ? (int64_t)newest->step : -1;
+        c->last_generation[i] = newest ? newest->mark.generation : 0;
+        if (c->tiers[i].generation > c->generation)
+            c->generation = c->tiers[i].generation;
+    }
+    c->status.last_verified = c->latest_slow = -1;
+    c->status.memory_bytes = memory_of(&c->o, &c->im);
+}
+
+/* An earlier run may have kept more, or had no room left to tidy up.  What fails here is tried
+ * again after the next save. */
+static void prune_tiers(struct mr_checkpoint *c)
+{
+    for (unsigned i = 0; i < MR_N_TIERS; i++) {
+        struct mr_error err = {0};
+        if (c->tiers[i].dir && mr_tier_prune(&c->tiers[i], &err) < 0 && !c->status.notice[0])
+            snprintf(c->status.notice, sizeof c->status.notice, "%.250s", err.text);
+    }
 }
 
 static int start_threads(struct mr_checkpoint *c)
@@ -110,15 +170,6 @@ static int build(struct mr_checkpoint *c)
     return r;
 }
 
-static uint64_t memory_of(const struct mr_checkpoint_opts *o, const struct mr_file_image *im)
-{
-    int lazy = o->mode == MR_CHECKPOINT_LAZY;
-    uint64_t read_back = o->keep == MR_NONE ? 0 : MR_CHUNK_BYTES;
-    return (lazy ? mr_snapshot_memory(im, o->buffers) : 0) +
-           mr_saver_memory(im, lazy, o->io_depth) + read_back +
-           (o->drain_dir ? MR_CHUNK_BYTES : 0) + sizeof(struct mr_checkpoint);
-}
-
 static void destroy(struct mr_checkpoint *c)
 {
     pthread_mutex_lock(&c->mu);
@@ -146,6 +197,15 @@ static void destroy(struct mr_checkpoint *c)
     free(c);
 }
 
+static int set_run(struct mr_checkpoint *c, struct mr_error *err)
+{
+    c->run = c->o.run;
+    while (!c->run)
+        if (getrandom(&c->run, sizeof c->run, 0) != sizeof c->run && errno != EINTR)
+            return mr_fail(err, -EIO, "checkpoint: no random numbers: %s", mr_errno_text(errno));
+    return 0;
+}
+
 int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
                               const struct mr_checkpoint_opts *opts, const struct mr_out_hook *hook,
                               struct mr_checkpoint **out, struct mr_error *err)
@@ -153,6 +213,7 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    c->n_arrays = n_arrays;
     pthread_mutex_init(&c->mu, NULL);
     pthread_cond_init(&c->changed, NULL);
     int r = set_options(c, opts, err);
@@ -163,11 +224,13 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
         r = mr_fail(err, -ENOMEM, "checkpoint: no memory");
     if (!r)
         r = open_tiers(c, hook, err);
+    if (!r && c->o.fresh)
+        r = must_be_fresh(c, err);
+    if (!r)
+        r = set_run(c, err);
     if (!r) {
-        c->status.last_fast = c->has_fast ? mr_tier_newest(&c->tiers[MR_TIER_FAST]) : -1;
-        c->status.last_slow = c->has_slow ? mr_tier_newest(&c->tiers[MR_TIER_SLOW]) : -1;
-        c->status.last_verified = c->latest_slow = -1;
-        c->status.memory_bytes = memory_of(&c->o, &c->im);
+        look_back(c);
+        prune_tiers(c);
         r = build(c);
         if (r)
             mr_fail(err, r, "checkpoint: cannot start: %s (%llu MB of buffers)", mr_errno_text(r),
@@ -240,6 +303,20 @@ static int find_shot(struct mr_checkpoint *c)
     }
 }
 
+/* The mark of the next checkpoint.  One that is still being copied has its own first. */
+static void set_mark(struct mr_checkpoint *c, struct mr_ckpt_work *w)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    c->generation = us > c->generation ? us : c->generation + 1;
+    w->mark = (struct mr_ckpt_mark){.generation = c->generation, .run = c->run};
+    if (c->snap)
+        mr_snapshot_before_write(c->snap, c->plan.mark_tensor);
+    const uint64_t mark[MR_MARK_WORDS] = {MR_MARK_MAGIC, w->step, c->generation, c->run};
+    memcpy(c->plan.mark, mark, sizeof mark);
+}
+
 static uint64_t new_record(struct mr_checkpoint *c, uint64_t step, uint64_t now)
 {
     uint64_t i = c->status.begun++;
@@ -278,6 +355,8 @@ int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
     uint64_t start = mr_clock_ns();
     struct mr_ckpt_work w = {.step = step};
     pthread_mutex_lock(&c->mu);
+    if (step > INT64_MAX && !c->pending.code)
+        mr_fail(&c->pending, -EINVAL, "step %llu: steps end at 2^63 - 1", (unsigned long long)step);
     int r = c->pending.code ? return_pending(c) : 0;
     int shot = r ? -1 : find_shot(c);
     if (shot < 0) {
@@ -289,6 +368,7 @@ int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
     w.record = new_record(c, step, start);
     c->shot_used[shot] = c->snap != NULL;
     pthread_mutex_unlock(&c->mu);
+    set_mark(c, &w);
     if (c->snap) {
         mr_snapshot_begin(c->snap, w.shot);
         pthread_mutex_lock(&c->mu);
@@ -304,7 +384,7 @@ int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
 
 void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index)
 {
-    if (!c->snap || mr_snapshot_is_done(c->snap))
+    if (!c->snap || mr_snapshot_is_done(c->snap) || index >= c->n_arrays)
         return;
     uint64_t start = mr_clock_ns();
     mr_snapshot_before_write(c->snap, c->plan.of_array[index]);

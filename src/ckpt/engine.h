@@ -20,6 +20,7 @@
 struct mr_ckpt_work {
     uint64_t record; /* number of the checkpoint; MR_NO_RECORD: of an earlier run */
     uint64_t step;
+    struct mr_ckpt_mark mark;
     unsigned shot;
     int is_last_leftover;
 };
@@ -29,6 +30,8 @@ struct mr_checkpoint {
     /* Set at opening: */
     struct mr_checkpoint_opts o;
     char *dir, *drain_dir, *prefix;
+    uint64_t run; /* its identity, in every mark */
+    unsigned n_arrays;
     struct mr_ckpt_plan plan;
     struct mr_file_image im;
     struct mr_snapshot *snap; /* lazy only */
@@ -40,7 +43,8 @@ struct mr_checkpoint {
 
     /* A tier belongs to who has set its flag in `busy`, below. */
     struct mr_tier tiers[MR_N_TIERS];
-    struct mr_ckpt_list drained; /* on the fast tier, and the same below; fast tier's flag */
+    struct mr_ckpt_list drained; /* on the fast tier, and that one or a newer one of its step below;
+                                  * fast tier's flag */
     int64_t latest_slow; /* last one of this run on the slow tier, -1: none; slow tier's flag */
 
     pthread_mutex_t mu;
@@ -55,9 +59,12 @@ struct mr_checkpoint {
     struct mr_checkpoint_record records[MR_CHECKPOINT_N_RECORDS];
     uint64_t begun_ns[MR_CHECKPOINT_N_RECORDS];
     struct mr_checkpoint_status status;
-    struct mr_error pending; /* a failure that no call has returned yet */
+    uint64_t last_generation[MR_N_TIERS]; /* of status.last_fast and last_slow */
+    struct mr_error pending;              /* a failure that no call has returned yet */
 
-    struct mr_error returned; /* the caller's thread: what mr_checkpoint_error reads */
+    /* The caller's thread: */
+    uint64_t generation;      /* the largest so far, of this run and in the folders */
+    struct mr_error returned; /* what mr_checkpoint_error reads */
 };
 
 /* As mr_checkpoint_open; tests see (and break) every change to files through `hook`. */

@@ -153,7 +153,7 @@ static int load_file(struct mr_loader *l, const struct mr_ckpt_view *v, uint32_t
     int r = pick(v, s, &table);
     if (r)
         goto done;
-    r = mr_in_open(file, device, &ld.file);
+    r = mr_in_open(v->dir_fd, mr_ckpt_view_name(v, file), device, &ld.file);
     if (r) {
         mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
         goto done;

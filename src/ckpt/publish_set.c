@@ -42,7 +42,11 @@ int mr_publish_fail(const struct mr_publish_set *s, int code, const char *name,
 {
     const char *dir = mr_out_dir_path(s->dir);
     if (code == -ENOSPC)
-        return mr_fail(err, code, "%s/%s: no space left: %s", dir, name, s->way_out);
+        return mr_fail(err, code, "%s/%s: no space left, or a quota is used up: %s", dir, name,
+                       s->way_out);
+    if (code == -EBUSY)
+        return mr_fail(err, code, "%s: another run has taken this folder over (%s)", dir,
+                       MR_LEASE_NAME);
     return mr_fail(err, code, "%s/%s: %s", dir, name, mr_errno_text(code));
 }
 
@@ -56,7 +60,7 @@ static int make_way(struct mr_out_dir *dir, const char *temp)
 int mr_publish_temp(struct mr_out_dir *dir, const char *name, const void *bytes, size_t len,
                     char temp[MR_CKPT_MAX_NAME])
 {
-    int r = mr_ckpt_temp_name(temp, name);
+    int r = mr_ckpt_temp_name(temp, name, mr_out_dir_token(dir));
     if (!r)
         r = make_way(dir, temp);
     return r ? r : mr_out_small_file(dir, temp, bytes, len);
@@ -70,7 +74,7 @@ static int next_file(struct mr_publish_set *s, const char *name, struct mr_publi
         return -ENOMEM;
     s->files = grown;
     *out = &s->files[s->n];
-    int r = mr_ckpt_temp_name((*out)->temp, name);
+    int r = mr_ckpt_temp_name((*out)->temp, name, mr_out_dir_token(s->dir));
     if (!r)
         strcpy((*out)->name, name);
     return r;
@@ -176,7 +180,7 @@ int mr_publish_remove(struct mr_out_dir *dir, const char *head, char (*rest)[MR_
     char temp[MR_CKPT_MAX_NAME];
     if (!n_rest)
         return mr_out_unlink(dir, head);
-    int r = mr_ckpt_temp_name(temp, head);
+    int r = mr_ckpt_temp_name(temp, head, mr_out_dir_token(dir));
     if (!r)
         r = mr_out_rename(dir, head, temp);
     if (r == -ENOENT) /* an earlier attempt came further */

@@ -1,19 +1,25 @@
 /* restore.c - find the newest checkpoint whose every byte is right, and read it.
  *
- * Both folders are listed; no pointer file is asked.  Candidates are tried by step, newest first,
- * on the fast tier before the slow one.  One that does not parse, lacks an array, has another shape
- * or a wrong checksum is passed over with the reason.  Reading and verifying are one pass, straight
- * into the arrays: a candidate that turns out bad at its last byte has overwritten them, and the
- * next one does so again. */
+ * Both folders are listed; no pointer file is asked.  Candidates are tried by generation
+ * (ckpt_mark.h), newest first, on the fast tier before the slow one; those without a mark come
+ * last, by step.  One whose mark cannot be read comes first and is looked at again: it gets its
+ * place among the others if it can be read now, and is passed over if not.  One that does not
+ * parse, lacks an array, has another shape or a wrong checksum is passed over with the reason.
+ * Reading and verifying are one pass, straight into the arrays: a candidate that turns out bad at
+ * its last byte has overwritten them, and the next one does so again. */
 #include <millrace/checkpoint.h>
 
+#include "ckpt_mark.h"
 #include "errtext.h"
 #include "loader.h"
+#include "open_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_DEPTH 8
 #define MAX_DEPTH     64
@@ -28,13 +34,18 @@ struct search {
     const struct mr_array *arrays;
     unsigned n_arrays;
     struct mr_loader *loader;
+    struct mr_ckpt_dir dirs[MR_N_TIERS];
     struct candidate *list;
     size_t n;
+    struct mr_error unlisted; /* the first folder that could not be listed */
 };
 
 static int newest_first(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
+    uint64_t g = x->item.mark.generation, h = y->item.mark.generation;
+    if (g != h)
+        return g > h ? -1 : 1;
     if (x->item.step != y->item.step)
         return x->item.step > y->item.step ? -1 : 1;
     if (x->tier != y->tier)
@@ -43,30 +54,77 @@ static int newest_first(const void *a, const void *b)
     return r ? r : (int)x->item.format - (int)y->item.format;
 }
 
-static const char *dir_of(const struct mr_restore_opts *o, enum mr_checkpoint_tier tier)
+static struct mr_device *device_of(const struct search *s, enum mr_checkpoint_tier tier)
 {
-    return tier == MR_TIER_FAST ? o->dir : o->drain_dir;
+    return tier == MR_TIER_FAST ? s->o->storage : s->o->drain_storage;
 }
 
-/* List a tier.  One that is not there has nothing. */
+/* A folder that is not there has nothing; of one that cannot be listed nobody knows. */
+static int cannot_list(struct search *s, enum mr_checkpoint_tier tier, int code)
+{
+    const char *dir = s->dirs[tier].path;
+    if (code == -ENOMEM)
+        return code;
+    if (code == -ENOENT)
+        return 0;
+    if (s->o->passed_over)
+        s->o->passed_over(s->o->passed_over_ctx, dir, mr_errno_text(code));
+    mr_fail(&s->unlisted, code, "%s: cannot be listed, so nobody knows what it holds: %s", dir,
+            mr_errno_text(code));
+    return 0;
+}
+
+static int add_candidate(struct search *s, const struct mr_ckpt_item *item,
+                         enum mr_checkpoint_tier tier)
+{
+    struct candidate *c = &s->list[s->n];
+    *c = (struct candidate){*item, tier};
+    int ours = mr_ckpt_mark_read(&s->dirs[tier], item, device_of(s, tier), &c->item.mark, NULL);
+    if (ours == -ENOMEM)
+        return ours;
+    if (ours < 0)
+        c->item.mark.generation = UINT64_MAX;
+    s->n++;
+    return 0;
+}
+
+/* List a tier. */
 static int look(struct search *s, enum mr_checkpoint_tier tier, struct mr_error *err)
 {
     struct mr_ckpt_list found = {0};
-    const char *dir = dir_of(s->o, tier);
-    int r = dir ? mr_ckpt_scan(dir, s->o->prefix, &found) : 0;
-    if (r && r != -ENOMEM) {
-        if (r != -ENOENT && s->o->passed_over)
-            s->o->passed_over(s->o->passed_over_ctx, dir, mr_errno_text(r));
-        r = 0;
-    }
+    const char *dir = tier == MR_TIER_FAST ? s->o->dir : s->o->drain_dir;
+    if (!dir)
+        return 0;
+    int fd = mr_open_file(dir, O_RDONLY | O_DIRECTORY, 0);
+    s->dirs[tier] = (struct mr_ckpt_dir){fd, dir};
+    int r = fd < 0 ? fd : mr_ckpt_scan(fd, ".", s->o->prefix, &found);
+    r = r ? cannot_list(s, tier, r) : 0;
     struct candidate *list = r ? NULL : realloc(s->list, (s->n + found.n + 1) * sizeof *s->list);
-    if (list) {
+    if (list)
         s->list = list;
-        for (size_t i = 0; i < found.n; i++)
-            s->list[s->n++] = (struct candidate){found.items[i], tier};
-    }
+    else
+        r = -ENOMEM;
+    for (size_t i = 0; !r && i < found.n; i++)
+        r = add_candidate(s, &found.items[i], tier);
     mr_ckpt_list_fini(&found);
-    return list ? 0 : mr_fail(err, -ENOMEM, "%s: no memory", dir);
+    return r ? mr_fail(err, r, "%s: no memory", dir) : 0;
+}
+
+/* An array that is there twice could be filled only once. */
+static int check_names(const struct search *s, struct mr_error *err)
+{
+    struct mr_tensor_table names = {0};
+    int r = 0;
+    for (unsigned i = 0; !r && i < s->n_arrays; i++)
+        r = mr_tensor_table_add(&names, &(struct mr_tensor){.name = s->arrays[i].name});
+    if (r)
+        mr_fail(err, r, "restore: no memory");
+    mr_tensor_table_sort(&names);
+    for (size_t i = 1; !r && i < names.n; i++)
+        if (!strcmp(names.tensors[i - 1].name, names.tensors[i].name))
+            r = mr_fail(err, -EINVAL, "restore: two arrays are called %s", names.tensors[i].name);
+    mr_tensor_table_fini(&names);
+    return r;
 }
 
 /* Point the tensors of `v` at the arrays. */
@@ -92,18 +150,21 @@ static int fit(const struct search *s, struct mr_ckpt_view *v, struct mr_error *
 static int try_one(struct search *s, const struct candidate *c, struct mr_restored *out,
                    struct mr_error *err)
 {
-    struct mr_device *device = c->tier == MR_TIER_FAST ? s->o->storage : s->o->drain_storage;
+    struct mr_device *device = device_of(s, c->tier);
     struct mr_ckpt_view v;
     uint64_t bytes;
-    int r = mr_ckpt_view_open_flat(dir_of(s->o, c->tier), &c->item, device, &v, err);
+    int r = mr_ckpt_view_open_flat(&s->dirs[c->tier], &c->item, device, &v, err);
     if (r)
         return r;
     r = fit(s, &v, err);
     if (!r)
         r = mr_loader_run(s->loader, &v, device, &bytes, err);
     if (!r) {
-        *out = (struct mr_restored){
-            .step = c->item.step, .bytes = bytes, .tier = c->tier, .format = c->item.format};
+        *out = (struct mr_restored){.step = c->item.step,
+                                    .bytes = bytes,
+                                    .tier = c->tier,
+                                    .format = c->item.format,
+                                    .run = c->item.mark.run};
         snprintf(out->path, sizeof out->path, "%.1023s", v.path);
     }
     mr_ckpt_view_fini(&v);
@@ -115,50 +176,75 @@ static void pass_over(const struct search *s, const struct candidate *c, const c
     char path[1280];
     if (!s->o->passed_over)
         return;
-    snprintf(path, sizeof path, "%.1000s/%s-%llu", dir_of(s->o, c->tier), c->item.prefix,
+    snprintf(path, sizeof path, "%.1000s/%s-%llu", s->dirs[c->tier].path, c->item.prefix,
              (unsigned long long)c->item.step);
     s->o->passed_over(s->o->passed_over_ctx, path, why);
+}
+
+/* Candidate i has a mark that could not be read: now?  1: it has its place in the list, and another
+ * one may be in this one. */
+static int look_again(struct search *s, size_t i, struct mr_error *err)
+{
+    struct candidate *c = &s->list[i];
+    struct mr_ckpt_mark mark = {0};
+    int r = mr_ckpt_mark_read(&s->dirs[c->tier], &c->item, device_of(s, c->tier), &mark, err);
+    if (r < 0)
+        return r;
+    c->item.mark = mark;
+    qsort(s->list + i, s->n - i, sizeof *s->list, newest_first);
+    return 1;
+}
+
+/* The first one that verifies and fits. */
+static int try_all(struct search *s, struct mr_restored *out, struct mr_error *err)
+{
+    struct mr_error first = {0};
+    for (size_t i = 0; i < s->n;) {
+        struct mr_error why = {0};
+        int unread = s->list[i].item.mark.generation == UINT64_MAX;
+        int r = unread ? look_again(s, i, &why) : try_one(s, &s->list[i], out, &why);
+        if (r > 0)
+            continue;
+        if (!r)
+            return 0;
+        if (r == -ENOMEM)
+            return mr_fail(err, r, "%s", why.text);
+        pass_over(s, &s->list[i], why.text);
+        mr_fail(&first, r, "%s", why.text);
+        i++;
+    }
+    return mr_fail(err, -EBADMSG, "no checkpoint of %zu verifies and fits; the newest: %.400s",
+                   s->n, first.text);
 }
 
 int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
                           const struct mr_restore_opts *opts, struct mr_restored *out,
                           struct mr_error *err)
 {
-    struct search s = {.o = opts, .arrays = arrays, .n_arrays = n_arrays};
-    struct mr_error first = {0};
+    struct search s = {
+        .o = opts, .arrays = arrays, .n_arrays = n_arrays, .dirs = {{.fd = -1}, {.fd = -1}}};
     unsigned depth = opts->io_depth ? opts->io_depth : DEFAULT_DEPTH;
     int r = depth > MAX_DEPTH ? mr_fail(err, -EINVAL, "restore: depth %u is too much", depth) : 0;
     if (!r)
-        r = look(&s, MR_TIER_FAST, err);
-    if (!r)
-        r = look(&s, MR_TIER_SLOW, err);
+        r = check_names(&s, err);
+    for (unsigned tier = 0; !r && tier < MR_N_TIERS; tier++)
+        r = look(&s, tier, err);
     if (!r && !s.n)
-        r = mr_fail(err, -ENOENT, "%s%s%s: no checkpoint", opts->dir ? opts->dir : "",
-                    opts->dir && opts->drain_dir ? " and " : "",
-                    opts->drain_dir ? opts->drain_dir : "");
+        r = s.unlisted.code
+                ? mr_fail(err, s.unlisted.code, "%s", s.unlisted.text)
+                : mr_fail(err, -ENOENT, "%s%s%s: no checkpoint", opts->dir ? opts->dir : "",
+                          opts->dir && opts->drain_dir ? " and " : "",
+                          opts->drain_dir ? opts->drain_dir : "");
     if (!r && (r = mr_loader_open(depth, &s.loader)))
         mr_fail(err, r, "restore: cannot start: %s", mr_errno_text(r));
     if (r)
         goto done;
     qsort(s.list, s.n, sizeof *s.list, newest_first);
-    r = -EBADMSG;
-    for (size_t i = 0; r && i < s.n; i++) {
-        struct mr_error why = {0};
-        r = try_one(&s, &s.list[i], out, &why);
-        if (r == -ENOMEM) {
-            mr_fail(err, r, "%s", why.text);
-            goto done;
-        }
-        if (r) {
-            pass_over(&s, &s.list[i], why.text);
-            mr_fail(&first, r, "%s", why.text);
-            r = -EBADMSG;
-        }
-    }
-    if (r)
-        mr_fail(err, r, "no checkpoint of %zu verifies and fits; the newest: %.400s", s.n,
-                first.text);
+    r = try_all(&s, out, err);
 done:
+    for (unsigned tier = 0; tier < MR_N_TIERS; tier++)
+        if (s.dirs[tier].fd >= 0)
+            close(s.dirs[tier].fd);
     mr_loader_close(s.loader);
     free(s.list);
     return r;

@@ -136,8 +136,7 @@ static int check_places(struct parser *p, uint64_t file_bytes)
 {
     struct mr_tensor_table *t = &p->s.tensors;
     uint64_t at = 0;
-    if (t->n)
-        qsort(t->tensors, t->n, sizeof *t->tensors, by_offset);
+    mr_tensor_table_sort_by(t, by_offset);
     for (size_t i = 0; i < t->n; i++) {
         if (t->tensors[i].offset != at)
             return bad(p, t->tensors[i].name, "a hole or an overlap before its data");

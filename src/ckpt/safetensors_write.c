@@ -116,8 +116,7 @@ int mr_safetensors_layout(struct mr_tensor_table *t, uint64_t *header_bytes, uin
     for (size_t i = 1; i < t->n; i++)
         if (!strcmp(t->tensors[i].name, t->tensors[i - 1].name))
             return mr_fail(err, -EINVAL, "two tensors are named '%s'", t->tensors[i].name);
-    if (t->n)
-        qsort(t->tensors, t->n, sizeof *t->tensors, by_place);
+    mr_tensor_table_sort_by(t, by_place);
     int r = build(t, &b, &data_bytes, err);
     if (!r) {
         uint64_t at = b.len;

@@ -29,6 +29,8 @@ struct mr_tensor {
 struct mr_tensor_table {
     struct mr_tensor *tensors;
     size_t n, cap;
+    size_t *places;  /* hash of a name -> its tensor's number + 1; 0: free */
+    size_t n_places; /* a power of two, at least 2 n */
 };
 
 /* "float32"; NULL for a number that names no type. */
@@ -47,7 +49,12 @@ void mr_tensor_table_init(struct mr_tensor_table *t);
 int mr_tensor_table_add(struct mr_tensor_table *t, const struct mr_tensor *tensor);
 /* Sort by name (unsigned bytes): the order of a TensorFlow index. */
 void mr_tensor_table_sort(struct mr_tensor_table *t);
-/* Borrowed, NULL when there is none; searches the whole table, sorted or not. */
+/* Sort as `compare` says, which gets two struct mr_tensor, as qsort has it. */
+void mr_tensor_table_sort_by(struct mr_tensor_table *t,
+                             int (*compare)(const void *a, const void *b));
+/* Borrowed, NULL when there is none; of two with this name the first.  The time that it takes does
+ * not grow with the table.  Every tensor has to have been added, and sorted, by the functions
+ * above. */
 struct mr_tensor *mr_tensor_table_find(const struct mr_tensor_table *t, const char *name);
 void mr_tensor_table_fini(struct mr_tensor_table *t);
 

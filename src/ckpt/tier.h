@@ -5,7 +5,7 @@
 #ifndef MR_TIER_H
 #define MR_TIER_H
 
-#include "ckpt_scan.h"
+#include "ckpt_mark.h"
 #include "loader.h"
 #include "out_dir.h"
 
@@ -18,12 +18,15 @@ struct mr_tier_opts {
     struct mr_device *device;
     const struct mr_out_hook *hook;
     enum mr_checkpoint_tier which;
+    struct mr_lease_opts lease;
 };
 
 struct mr_tier {
     struct mr_tier_opts o; /* strings are the caller's */
     struct mr_out_dir *dir;
-    struct mr_ckpt_list list; /* of our prefix and format */
+    struct mr_ckpt_list list; /* of our prefix and format, with our mark: only these are removed */
+    uint64_t generation;      /* the largest that was found, whatever the prefix and format */
+    int64_t ours;             /* newest step with our prefix and mark, in either format; -1: none */
     struct mr_loader *loader; /* to read one back */
     int64_t verified;         /* newest step that was read back and was right, -1 */
 };
@@ -40,23 +43,32 @@ struct mr_tier_source {
     void *ctx;
 };
 
-/* Lock the folder, remove what a crash left of ours, see what is there. */
+/* Own the folder, remove what a crash left of ours, see what is there. */
 int mr_tier_open(const struct mr_tier_opts *o, struct mr_tier *t, struct mr_error *err);
 /* Half-open ones too. */
 void mr_tier_close(struct mr_tier *t);
 
-/* Make checkpoint `step` exist.  When this returns 0 it is durable; otherwise it does not exist,
- * and all that did before still does.  *bytes: of its files. */
-int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_tier_source *src,
-                    uint64_t *bytes, struct mr_error *err);
+/* Make checkpoint `step` exist, whose mark says `mark`.  When this returns 0 it is durable;
+ * otherwise it does not exist, and all that did before still does.  An older one of that step is
+ * replaced if it is ours; -EEXIST: it is not; -ESTALE: it is as new; another error: nobody can
+ * tell.  With no space left, old ones are removed as mr_tier_prune does, and it is tried once more.
+ * *bytes: of its files. */
+int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
+                    const struct mr_tier_source *src, uint64_t *bytes, struct mr_error *err);
 /* Name the checkpoints in TensorFlow's file `checkpoint`, `latest` as the one to take, and remove
  * old ones: all but the newest `keep` and `step`, which was made just now, once one of those that
  * stay has been read back.  A failure loses nothing. */
 int mr_tier_settle(struct mr_tier *t, uint64_t step, uint64_t latest, struct mr_error *err);
-/* The newest step, -1: none. */
-int64_t mr_tier_newest(const struct mr_tier *t);
-/* Remove one. */
+/* Remove old ones, all but the newest `keep`, once one of those that stay has been read back.  How
+ * many went, or -errno. */
+int mr_tier_prune(struct mr_tier *t, struct mr_error *err);
+/* The newest one of the list, NULL: none. */
+const struct mr_ckpt_item *mr_tier_newest(const struct mr_tier *t);
+/* That step's, NULL: it is not on the list. */
+const struct mr_ckpt_item *mr_tier_find(const struct mr_tier *t, uint64_t step);
+/* Remove one, after a look at its mark: what is not (any more) proven ours stays, and leaves the
+ * list. */
 int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err);
-int mr_tier_has(const struct mr_tier *t, uint64_t step);
+struct mr_ckpt_dir mr_tier_dir(const struct mr_tier *t);
 
 #endif

@@ -358,13 +358,13 @@ void mr_device_place_fd(const struct mr_device *d, int fd, uint64_t offset,
         ask_extent(fd, offset, out);
 }
 
-void mr_device_place_path(const struct mr_device *d, const char *path, uint64_t file,
+void mr_device_place_path(const struct mr_device *d, int dir, const char *path, uint64_t file,
                           struct mr_device_place *out)
 {
     *out = (struct mr_device_place){.file = file};
     if (!d->p.seek_ns)
         return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return;
     ask_extent(fd, 0, out);

@@ -53,8 +53,9 @@ uint64_t mr_device_reserve_file(struct mr_device *d, uint64_t now_ns,
  * far as this device cares.  Failing that the place says less; it is never wrong. */
 void mr_device_place_fd(const struct mr_device *d, int fd, uint64_t offset,
                         struct mr_device_place *out);
-/* The same for the start of a file that is not open; `file` is its inode's number. */
-void mr_device_place_path(const struct mr_device *d, const char *path, uint64_t file,
+/* The same for the start of a file that is not open; a relative path begins at the folder `dir`, and
+ * `file` is its inode's number. */
+void mr_device_place_path(const struct mr_device *d, int dir, const char *path, uint64_t file,
                           struct mr_device_place *out);
 
 /* The kernel's timers may be late by this much, so the last bit of a wait is spun. */

@@ -9,18 +9,15 @@
 #include "device_profile.h"
 
 #include "errtext.h"
-#include "write_all.h"
+#include "new_file.h"
 
 #include <millrace/store.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FIELD(name) offsetof(struct mr_device_profile, name)
 
@@ -437,24 +434,10 @@ int mr_device_profile_format(const struct mr_device_profile *p, char *buf, size_
 int mr_device_profile_save(const struct mr_device_profile *p, const char *path,
                            struct mr_error *err)
 {
-    char text[MR_PROFILE_MAX_BYTES], temporary[PATH_MAX];
+    char text[MR_PROFILE_MAX_BYTES];
     int len = mr_device_profile_format(p, text, sizeof text, err);
     if (len < 0)
         return len;
-    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
-        return mr_fail(err, -ENAMETOOLONG, "%.200s...: the path is too long", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return mr_fail(err, -errno, "%.400s: cannot create it: %s", temporary,
-                       mr_errno_text(errno));
-    int code = mr_write_all(fd, text, (size_t)len);
-    if (close(fd) && !code)
-        code = -errno;
-    if (!code && rename(temporary, path))
-        code = -errno;
-    if (code) {
-        unlink(temporary);
-        mr_fail(err, code, "%.400s: cannot write it: %s", path, mr_errno_text(code));
-    }
-    return code;
+    int code = mr_new_file_put(path, text, (size_t)len);
+    return code ? mr_fail(err, code, "%.400s: cannot write it: %s", path, mr_errno_text(code)) : 0;
 }

@@ -18,10 +18,10 @@ static void set_direct(struct mr_in_file *f, int on)
     f->direct = !mr_set_direct(f->fd, on) && on;
 }
 
-int mr_in_open(const char *path, struct mr_device *device, struct mr_in_file *f)
+int mr_in_open(int dir, const char *path, struct mr_device *device, struct mr_in_file *f)
 {
     struct stat st;
-    int fd = mr_open_for_reading(AT_FDCWD, path, &st);
+    int fd = mr_open_for_reading(dir, path, &st);
     if (fd < 0)
         return fd;
     int r = mr_whole_file_allowed(st.st_mode, 1, 1); /* of any size */
@@ -102,11 +102,11 @@ void mr_in_close(struct mr_in_file *f)
     f->fd = -1;
 }
 
-int mr_in_small_file(const char *path, uint64_t max, struct mr_device *device, uint8_t **out,
-                     size_t *len)
+int mr_in_small_file(int dir, const char *path, uint64_t max, struct mr_device *device,
+                     uint8_t **out, size_t *len)
 {
     size_t size;
-    int fd = mr_whole_file_open(AT_FDCWD, path, 0, max, &size);
+    int fd = mr_whole_file_open(dir, path, 0, max, &size);
     if (fd < 0)
         return fd;
     uint8_t *bytes = malloc(size);

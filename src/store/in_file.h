@@ -19,8 +19,9 @@ struct mr_in_file {
     atomic_uint_fast64_t charged;
 };
 
-/* Open a regular file; `device` is borrowed, NULL = the real storage.  0 or -errno. */
-int mr_in_open(const char *path, struct mr_device *device, struct mr_in_file *f);
+/* Open a regular file; a relative path begins at the folder `dir`, or at the present one for
+ * AT_FDCWD.  `device` is borrowed, NULL = the real storage.  0 or -errno. */
+int mr_in_open(int dir, const char *path, struct mr_device *device, struct mr_in_file *f);
 /* Bytes [offset, offset + len) to `buf`.  Offset and buffer are multiples of 4096; the buffer has
  * room for `len` rounded up to that.  -ENODATA: the file ends before.  Any thread. */
 int mr_in_read(struct mr_in_file *f, void *buf, size_t len, uint64_t offset);
@@ -32,7 +33,7 @@ int mr_in_each(struct mr_in_file *f, struct mr_buffer *buf, uint64_t offset, uin
 void mr_in_close(struct mr_in_file *f);
 
 /* A whole small file to new memory (free it); `max` limits its size.  -ENODATA: it is empty. */
-int mr_in_small_file(const char *path, uint64_t max, struct mr_device *device, uint8_t **out,
-                     size_t *len);
+int mr_in_small_file(int dir, const char *path, uint64_t max, struct mr_device *device,
+                     uint8_t **out, size_t *len);
 
 #endif

@@ -4,8 +4,8 @@
  * waits until the device would be done and tells the hook.  The reservation comes first, so that
  * the real and the emulated work overlap as they would on one device.
  *
- * The lock is a flock on the folder itself: it leaves no file behind, and it is gone when the
- * process is, however that ended.  File systems without it are used unlocked.
+ * The folder is owned by a lease (lease.c), which is read again before every change of a name: an
+ * owner that was replaced while it stood still must not touch what the new one writes.
  *
  * Direct writes need aligned memory, offsets and lengths.  A short direct write is continued from
  * the last whole block; a file that refuses direct I/O (-EINVAL) is written through the page cache,
@@ -30,7 +30,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -41,10 +40,17 @@
 struct mr_out_dir {
     int fd;
     unsigned tag;
+    struct mr_lease *lease;
     struct mr_device *device;
     const struct mr_out_hook *hook;
     char path[];
 };
+
+/* Somebody whose quota is used up has no space left. */
+static int plain_code(int code)
+{
+    return code == -EDQUOT ? -ENOSPC : code;
+}
 
 /* Ask the hook, reserve the device.  *deadline is 0 without a device.  `f` for writes: several
  * threads write a file from front to back and are a little out of step; a device's queue puts that
@@ -58,11 +64,15 @@ static int begin(struct mr_out_dir *d, struct mr_out_op *op, struct mr_out_file 
         [MR_OUT_SYNC] = MR_DEV_SYNC,   [MR_OUT_RENAME] = MR_DEV_META,
         [MR_OUT_UNLINK] = MR_DEV_META, [MR_OUT_SYNC_DIR] = MR_DEV_SYNC,
     };
+    int names = op->kind == MR_OUT_CREATE || op->kind == MR_OUT_RENAME || op->kind == MR_OUT_UNLINK;
     op->tag = d->tag;
     *deadline = 0;
-    int r = d->hook && d->hook->before ? d->hook->before(d->hook->ctx, op) : 0;
-    if (r < 0)
+    int r = names ? mr_lease_check(d->lease) : 0;
+    if (r)
         return r;
+    r = d->hook && d->hook->before ? d->hook->before(d->hook->ctx, op) : 0;
+    if (r < 0)
+        return plain_code(r);
     if (!d->device)
         return 0;
     struct mr_device_place place = {.file = f ? f->inode : 0};
@@ -79,7 +89,7 @@ static int end(struct mr_out_dir *d, const struct mr_out_op *op, uint64_t deadli
         mr_device_wait_until(deadline);
     if (!result && d->hook && d->hook->after)
         d->hook->after(d->hook->ctx, op);
-    return result;
+    return plain_code(result);
 }
 
 static int open_existing(const char *path)
@@ -150,15 +160,6 @@ static int open_folder(const char *path)
     return r ? r : open_existing(path);
 }
 
-static int lock(int fd)
-{
-    int r;
-    do
-        r = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
-    while (r == -EINTR);
-    return r;
-}
-
 int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_out_dir **out,
                     struct mr_error *err)
 {
@@ -169,12 +170,11 @@ int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_
     d->tag = opts ? opts->tag : 0;
     d->device = opts ? opts->device : NULL;
     d->hook = opts ? opts->hook : NULL;
+    d->lease = NULL;
     d->fd = open_folder(path);
     int r = d->fd < 0 ? mr_fail(err, d->fd, "%s: %s", path, mr_errno_text(d->fd)) : 0;
-    if (!r && lock(d->fd) == -EWOULDBLOCK)
-        r = mr_fail(err, -EBUSY,
-                    "%s: another run writes checkpoints here; wait for it or take another folder",
-                    path);
+    if (!r)
+        r = mr_lease_acquire(d->fd, path, opts ? &opts->lease : NULL, &d->lease, err);
     if (r) {
         mr_out_dir_close(d);
         return r;
@@ -187,6 +187,7 @@ void mr_out_dir_close(struct mr_out_dir *d)
 {
     if (!d)
         return;
+    mr_lease_release(d->lease);
     if (d->fd >= 0)
         close(d->fd);
     free(d);
@@ -195,6 +196,16 @@ void mr_out_dir_close(struct mr_out_dir *d)
 const char *mr_out_dir_path(const struct mr_out_dir *d)
 {
     return d->path;
+}
+
+int mr_out_dir_fd(const struct mr_out_dir *d)
+{
+    return d->fd;
+}
+
+uint32_t mr_out_dir_token(const struct mr_out_dir *d)
+{
+    return mr_lease_token(d->lease);
 }
 
 /* O_DIRECT where the file system opens with it. */

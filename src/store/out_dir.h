@@ -6,9 +6,12 @@
  *
  * Lifetime: open -> operations -> close.  Any thread, any number at once.
  * Errors:   0 or -errno; -EINTR is retried by every operation, short writes are continued.  Nothing
- *           else is: an operation that failed has failed. */
+ *           else is: an operation that failed has failed.  -EBUSY: the folder has another owner
+ * now, and nothing is created, renamed or removed.  A quota that is used up is -ENOSPC. */
 #ifndef MR_OUT_DIR_H
 #define MR_OUT_DIR_H
+
+#include "lease.h"
 
 #include <millrace/api.h>
 
@@ -53,6 +56,7 @@ struct mr_out_opts {
     struct mr_device *device;       /* borrowed; NULL = the real storage */
     const struct mr_out_hook *hook; /* borrowed; NULL = none */
     unsigned tag;                   /* handed to the hook */
+    struct mr_lease_opts lease;
 };
 
 /* A file that is being written; the caller's memory. */
@@ -65,13 +69,18 @@ struct mr_out_file {
     char name[256];
 };
 
-/* Open `path`, made with its parents if it is missing, and lock it: -EBUSY when another process (or
- * another mr_out_dir) writes there. */
+/* Open `path`, made with its parents if it is missing, and own it (lease.h): -EBUSY when another
+ * process, here or on another host, or another mr_out_dir writes there. */
 int mr_out_dir_open(const char *path, const struct mr_out_opts *opts, struct mr_out_dir **out,
                     struct mr_error *err);
 /* NULL is a no-op. */
 void mr_out_dir_close(struct mr_out_dir *d);
+/* For words only: files are named relative to the descriptor, which stays valid until close, so
+ * that chdir and renamed folders change nothing. */
 const char *mr_out_dir_path(const struct mr_out_dir *d);
+int mr_out_dir_fd(const struct mr_out_dir *d);
+/* Of the lease: temporaries of two owners never have the same name. */
+uint32_t mr_out_dir_token(const struct mr_out_dir *d);
 
 /* Create a file and reserve `len` bytes: -ENOSPC comes here and not in the middle.  With `direct`
  * it is written around the page cache where the file system can, and writes are then multiples of

@@ -85,7 +85,8 @@ int mr_uring_reader_open(unsigned depth, int direct, struct mr_uring_reader **ou
                          struct mr_error *err)
 {
     uint8_t bytes[64];
-    struct mr_uring_op op = {.path = "/proc/self/exe", .buf = bytes, .cap = sizeof bytes, .max = 1};
+    struct mr_uring_op op = {
+        .dir = AT_FDCWD, .path = "/proc/self/exe", .buf = bytes, .cap = sizeof bytes, .max = 1};
     struct mr_uring_reader *r = malloc(sizeof *r + depth * sizeof *r->free_slot);
     if (!r)
         return mr_fail(err, -ENOMEM, "io_uring: no memory");
@@ -139,7 +140,7 @@ int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
     struct stat st;
     if (r->never_cached)
         return 0;
-    int fd = mr_open_cached(op->path, r->open_flags & O_DIRECT, &st);
+    int fd = mr_open_cached(op->dir, op->path, r->open_flags & O_DIRECT, &st);
     r->never_cached = fd == -ENOTSUP;
     if (fd < 0)
         return 0;
@@ -191,7 +192,7 @@ void mr_uring_reader_start(struct mr_uring_reader *r, struct mr_uring_op *op)
 
     /* The ring has room for depth chains, and no more are ever queued: sqe is never NULL. */
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-    io_uring_prep_openat_direct(sqe, AT_FDCWD, op->path, flags, 0, op->slot);
+    io_uring_prep_openat_direct(sqe, op->dir, op->path, flags, 0, op->slot);
     tag(sqe, op, PART_OPEN, IOSQE_IO_LINK);
 
     sqe = io_uring_get_sqe(&r->ring);
@@ -267,7 +268,7 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
         return 0;
     }
     struct statx st;
-    if (statx(AT_FDCWD, op->path, 0, STATX_SIZE | STATX_TYPE | STATX_INO, &st))
+    if (statx(op->dir, op->path, 0, STATX_SIZE | STATX_TYPE | STATX_INO, &st))
         return fail(op, "open", -errno);
     int code = mr_whole_file_allowed(st.stx_mode, st.stx_size, op->max);
     if (code)

@@ -14,6 +14,7 @@ struct mr_uring_reader;
 /* One file being read.  The caller owns it and fills the first part; it must stay in place from
  * start until wait returns it. */
 struct mr_uring_op {
+    int dir;          /* where a relative path begins, or AT_FDCWD; stays open until done */
     const char *path; /* borrows until done */
     uint8_t *buf;     /* where byte `have` of the file goes is buf + have */
     size_t cap, have; /* `have` bytes are there already */

@@ -62,11 +62,11 @@ int mr_open_for_reading(int dir, const char *path, struct stat *st)
     return stat_opened(open_plain(dir, path), st);
 }
 
-int mr_open_cached(const char *path, int flags, struct stat *st)
+int mr_open_cached(int dir, const char *path, int flags, struct stat *st)
 {
     struct open_how how = {.flags = (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags),
                            .resolve = RESOLVE_CACHED};
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
     if (fd < 0 && (errno == ENOSYS || errno == EPERM || (errno == EINVAL && !flags)))
         return -ENOTSUP;
     return stat_opened(fd, st);

@@ -37,7 +37,7 @@ int mr_set_direct(int fd, int on);
 /* Open for reading as above and fstat, but only if no I/O is needed to find the file: everything on
  * its path is in memory.  `flags` are added to O_RDONLY.  -EAGAIN: it is not, open it otherwise;
  * -ENOTSUP: this kernel (before 5.12) or sandbox never can. */
-int mr_open_cached(const char *path, int flags, struct stat *st);
+int mr_open_cached(int dir, const char *path, int flags, struct stat *st);
 
 /* The rule of mr_whole_file_open about type and size, for other ways of opening. */
 int mr_whole_file_allowed(unsigned mode, uint64_t size, uint64_t max);
