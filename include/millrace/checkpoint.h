@@ -1,16 +1,5 @@
 /* checkpoint.h - save named arrays while they are being trained, and get them back.
  *
- *   struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w}, {"step", MR_DT_I64, 0, {0},
- * &s}}; struct mr_checkpoint *c; mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir =
- * "ckpt"}, &c, NULL); for (;;) {
- *       ... forward, backward ...                       the snapshot is copied meanwhile
- *       mr_checkpoint_before_write(c, 0);               "w" may change now
- *       ... update w ...
- *       if (++s % 20 == 0)
- *           mr_checkpoint_begin(c, s);                  returns at once
- *   }
- *   mr_checkpoint_close(c);                             waits until the last one is durable
- *
  * A checkpoint exists or it does not: a crash or a power cut at any moment leaves the ones before
  * it, and mr_checkpoint_restore finds the newest that is whole.  docs/checkpoint.md says why.
  *
@@ -19,6 +8,27 @@
  *           status and get any.
  * Errors:   0 or positive is success, -errno is failure.  What fails in the background is returned
  *           by the next begin or wait, once, and stays in the status. */
+/* Example:
+ *
+ *     float w[512][10] = {0};
+ *     int64_t step = 0;
+ *     struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w},
+ *                                 {"step", MR_DT_I64, 0, {0}, &step}};
+ *     struct mr_checkpoint *c;
+ *
+ *     if (mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir = "ckpt"}, &c, NULL))
+ *         return 1;
+ *     while (step < 100) {
+ *         // forward, backward: the snapshot is copied meanwhile
+ *         mr_checkpoint_before_write(c, 0);
+ *         w[0][0] += 1; // the update: "w" may change now
+ *         mr_checkpoint_before_write(c, 1);
+ *         if (++step % 20 == 0 && mr_checkpoint_begin(c, (uint64_t)step) < 0) // returns at once
+ *             puts(mr_checkpoint_error(c));
+ *     }
+ *     if (mr_checkpoint_close(c, NULL)) // waits until the last one is durable
+ *         return 1;
+ */
 #ifndef MILLRACE_CHECKPOINT_H
 #define MILLRACE_CHECKPOINT_H
 
@@ -114,6 +124,13 @@ struct mr_checkpoint_opts { /* zero means default */
     unsigned copy_threads;                     /* lazy: 0 = 1; before_write helps them */
     unsigned io_depth;                         /* writes under way at once; 0 = 4 */
     struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
+    int fresh; /* -EEXIST when a folder holds checkpoints that a run has saved under this prefix */
+    uint64_t run; /* the run that goes on (mr_restored.run); 0 = a new one */
+    /* Called at most once a folder, by open, which waits: an owner on another host has not been
+     * heard of for less than lease_silence_ms (0 = 60,000).  A signal ends the wait with -EINTR. */
+    void (*waiting)(void *ctx, const char *text);
+    void *waiting_ctx;
+    unsigned lease_silence_ms; /* the same for everybody who writes there */
 };
 
 /* One checkpoint.  Times are in seconds from begin, -1: not (or not yet) reached. */
@@ -135,15 +152,16 @@ struct mr_checkpoint_status {
     uint64_t durable_fast, durable_slow;
     uint64_t saving;              /* lazy: begun, and the save thread is not through with them */
     uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */
-    int64_t last_fast, last_slow; /* newest step that is durable there, -1: none */
+    int64_t last_fast, last_slow; /* the step that became durable there last, -1: none */
     int64_t last_verified;        /* newest step that was read back and found right, -1 */
     uint64_t memory_bytes;        /* buffers, all of them allocated at open */
     struct mr_error error;        /* the last failure; code 0: none so far */
     char notice[256];             /* what deserves a word but is no failure; "" = nothing */
 };
 
-/* Register arrays, lock the folders, remove temporaries that a crash left (only ours), allocate and
- * touch all memory, start the threads.  What an earlier run left undrained is drained.
+/* Register arrays, own the folders, remove temporaries that a crash left (only ours) and old
+ * checkpoints beyond `keep`, allocate and touch all memory, start the threads.  What an earlier run
+ * left undrained is drained.  Relative folders are found now; chdir changes nothing later.
  * Borrows the arrays' memory and the devices until close; copies the rest.
  * -EBUSY: another run writes there; -EINVAL: names that are not unique, a bad type. */
 MR_API int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
@@ -154,10 +172,11 @@ MR_API uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_a
                                      const struct mr_checkpoint_opts *opts);
 /* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  A failure of an
  * earlier one in the background is returned first, and nothing is begun; the next call begins.
- * The arrays must not change before before_write. */
+ * The arrays must not change before before_write.  A checkpoint of that step is replaced if a run
+ * saved it; one that somebody else made, or that cannot be read, stays and is a failure. */
 MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step);
 /* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is
- * under way. */
+ * under way, and for an index that no array has. */
 MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
 /* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
 MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level);
@@ -184,14 +203,17 @@ struct mr_restored {
     uint64_t step, bytes;
     enum mr_checkpoint_tier tier;
     enum mr_checkpoint_format format;
+    uint64_t run;    /* that saved it; 0: it does not say */
     char path[1024]; /* without the ending */
 };
 
-/* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrows).  No
- * pointer file is trusted; a damaged or unfitting checkpoint is passed over.  Arrays that it does
- * not have, or with another type or shape, make it unfitting; what it has beyond them is ignored.
- * -ENOENT: there is no checkpoint at all; -EBADMSG: none that verifies and fits, and then the
- * arrays' contents are undefined. */
+/* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrows). The
+ * newest is the one that was saved last, whatever its step; those that no run of this library saved
+ * come after all others, by step.  No pointer file is trusted; a damaged or unfitting checkpoint is
+ * passed over.  Arrays that it does not have, or with another type or shape, make it unfitting;
+ * what it has beyond them is ignored. -ENOENT: there is no checkpoint at all; -EBADMSG: none that
+ * verifies and fits, and then the arrays' contents are undefined; -EINVAL: two arrays have one
+ * name; otherwise no checkpoint was found, but a folder could not be listed, and this is why. */
 MR_API int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
                                  const struct mr_restore_opts *opts, struct mr_restored *out,
                                  struct mr_error *err);

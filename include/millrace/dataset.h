@@ -1,7 +1,10 @@
 /* dataset.h - which samples there are: their files, labels and classes.
  *
  * A data set is a folder with one sub-folder per class, or a CSV list of `path,label` lines.
- * It is read-only after opening and may be shared by threads and pipelines. */
+ * It is read-only after opening and may be shared by threads and pipelines.
+ *
+ * A relative path is relative to the working folder at the time of opening.  The data set keeps that
+ * folder open, so that chdir() changes nothing for pipelines. */
 #ifndef MILLRACE_DATASET_H
 #define MILLRACE_DATASET_H
 
@@ -25,7 +28,9 @@ enum mr_shuffle {
  * below one whose name does not begin with a dot is a sample, in sorted order.  A folder without
  * sub-folders is one class without a name.
  * List: one `path,label` a line; a path is relative to the list's folder or absolute; fields may be
- * quoted; blank lines are skipped; a missing label is 0; a first line `path,label` is a heading. */
+ * quoted; blank lines are skipped; a missing label is 0; a first line `path,label` is a heading.
+ * Labels may be names of classes instead of numbers: sorted, these are the classes 0, 1, 2, ...
+ * ';' separates when the first line has one and no comma. */
 MR_API int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *err);
 
 /* `n` samples without files, for maps that make their own data.  Returns a reference. */
@@ -44,7 +49,7 @@ MR_API uint32_t mr_dataset_n_classes(const struct mr_dataset *d); /* largest lab
 /* NULL when classes have no names. */
 MR_API const char *mr_dataset_class_name(const struct mr_dataset *d, uint32_t label);
 MR_API uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index);
-/* Write sample `index`'s path with its closing NUL; returns its length, or -ENAMETOOLONG when it
+/* Write sample `index`'s path, as it was at opening, with its closing NUL; returns its length, or -ENAMETOOLONG when it
  * does not fit, or -ENOENT for a data set without files. */
 MR_API int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap);
 /* Bytes of memory that the table of samples takes. */

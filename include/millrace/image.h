@@ -1,16 +1,10 @@
 /* image.h - JPEG and PNG bytes in, pixels of one size out.
  *
- *   struct mr_decoder_opts opts = {.width = 224, .height = 224, .layout = MR_IMAGE_NCHW};
- *   void *slot = aligned_alloc(64, mr_decoder_bytes(&opts));
- *   mr_decoder_new(&opts, &dec);
- *   if (mr_decoder_run(dec, bytes, len, key, slot))
- *       puts(mr_decoder_error(dec));
- *   mr_decoder_free(dec);
- *
  * Lifetime: new -> (run | probe)* -> free.  A decoder belongs to one thread at a time; threads have
  *           one each.
  * Errors:   -ENODATA truncated, -EBADMSG corrupt or not an image, -ENOTSUP a kind of image that is
- *           not supported, -EFBIG more than max_pixels, -ENOMEM.  A decoder goes on after an error.
+ *           not supported, -EFBIG more than max_pixels or 65,535 a side, -ENOMEM.  A decoder goes
+ *           on after an error.
  *
  * The content decides what a file is, not its name.  JPEG: baseline, progressive and arithmetic
  * coding, grey, YCbCr, RGB, CMYK and YCCK, every chroma sampling, restart markers; a rotation noted
@@ -19,10 +13,26 @@
  *
  * Memory:   what a decoder needs it keeps, and it grows to the largest image seen; then plain
  *           baseline JPEG and 8-bit PNG without palette or interlacing allocate nothing.  For all
- *           others libjpeg-turbo and libspng allocate for each image: rows, and for a progressive
- * or interlaced one all of it.  An image that is refused by its header costs nothing.
+ *           others libjpeg-turbo and libspng allocate for each image: rows, and all of a
+ *           progressive or interlaced one.  An image that is refused by its header costs nothing.
  *
  * The pixels are a function of (bytes, options, key) and of nothing else; `simd` does not matter.
+ */
+/* Example:
+ *
+ *     static uint8_t file[1 << 20];
+ *     struct mr_decoder_opts opts = {.width = 224, .height = 224, .layout = MR_IMAGE_NCHW};
+ *     float *slot = aligned_alloc(64, mr_decoder_bytes(&opts));
+ *     struct mr_decoder *dec;
+ *     size_t len;
+ *
+ *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len) ||
+ *         mr_decoder_new(&opts, &dec))
+ *         return 1;
+ *     if (mr_decoder_run(dec, file, len, 0, slot))
+ *         puts(mr_decoder_error(dec));
+ *     mr_decoder_free(dec);
+ *     free(slot);
  */
 #ifndef MILLRACE_IMAGE_H
 #define MILLRACE_IMAGE_H
@@ -55,16 +65,18 @@ enum mr_image_augment {
                            * flip */
 };
 
-enum mr_image_simd { /* for tests; the pixels are the same */
-                     MR_SIMD_BEST,
-                     MR_SIMD_SCALAR,
-                     MR_SIMD_AVX2,
-                     MR_SIMD_AVX512,
+/* For tests; the pixels are the same. */
+enum mr_image_simd {
+    MR_SIMD_BEST,
+    MR_SIMD_SCALAR,
+    MR_SIMD_AVX2,
+    MR_SIMD_AVX512,
 };
 
-enum mr_image_decoder {                   /* of JPEG; the pixels are the same */
-                        MR_DECODER_AUTO,  /* our own for plain baseline files, else libjpeg-turbo */
-                        MR_DECODER_TURBO, /* libjpeg-turbo for all */
+/* Of JPEG; the pixels are the same. */
+enum mr_image_decoder {
+    MR_DECODER_AUTO,  /* our own for plain baseline files, else libjpeg-turbo */
+    MR_DECODER_TURBO, /* libjpeg-turbo for all */
 };
 
 struct mr_decoder_opts {    /* zero means default */

@@ -1,22 +1,32 @@
 /* pipeline.h - samples in, shuffled batches out, read and mapped in the background.
  *
- *   struct mr_pipeline *p;
- *   mr_pipeline_open(data, &(struct mr_pipeline_opts){.batch = 64}, &p, NULL);
- *   while (mr_pipeline_next(p, &b) == 1) {
- *       ... b->samples[i].data, .len, .label for i < b->n ...
- *       mr_batch_unref(b);
- *   }
- *   mr_pipeline_close(p);
- *
  * Lifetime: open -> next* -> close.  One consumer thread per pipeline.
  * Errors:   0 or a positive count is success, -errno is failure; mr_pipeline_error() has words.
  *
  * A batch is a function of (seed, epoch, batch number) and of nothing else: not of the number of
  * threads, the engine, the prefetch depth or the storage.  A sample that cannot be read or mapped
- * is replaced by a keyed draw from the same epoch and shard, and reported through `on_error`.
+ * is replaced by a draw from the whole data set, keyed by its position in the epoch and so the same
+ * for every batch size and world, and reported through `on_error`.
  *
  * With an emulated device as `storage` a file arrives when that device would have delivered it; the
  * read latency in the statistics includes the time that this takes. */
+/* Example:
+ *
+ *     struct mr_dataset *data;
+ *     struct mr_pipeline *p;
+ *     struct mr_batch *b;
+ *
+ *     if (mr_dataset_open("photos", &data, NULL) ||
+ *         mr_pipeline_open(data, &(struct mr_pipeline_opts){.batch = 4}, &p, NULL))
+ *         return 1;
+ *     while (mr_pipeline_next(p, &b) == 1) {
+ *         for (unsigned i = 0; i < b->n; i++)
+ *             printf("%zu bytes, label %u\n", b->samples[i].len, (unsigned)b->samples[i].label);
+ *         mr_batch_unref(b);
+ *     }
+ *     mr_pipeline_close(p);
+ *     mr_dataset_unref(data);
+ */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
@@ -64,9 +74,13 @@ struct mr_bad_sample {
     const char *substitute; /* what fills the slot now; NULL when nothing does */
 };
 
+/* How far a run has come: all ranks together, which consume their batches in step.  Rounds of
+ * world * batch samples are cut from there on, so a run with shuffle `global` or `none` may resume
+ * with any batch and world and sees the samples that an unbroken one would have seen, in their
+ * order.  With `window` both must be what they were, and the window too. */
 struct mr_position {
-    uint64_t epoch; /* from 0 */
-    uint64_t batch; /* from 0 within the epoch */
+    uint64_t epoch;   /* from 0 */
+    uint64_t samples; /* of that epoch that have been consumed */
 };
 
 struct mr_pipeline;
@@ -84,12 +98,13 @@ struct mr_pipeline_opts { /* zero means default */
     unsigned hold;             /* batches that the consumer may hold at once; 0 = 1 */
 
     enum mr_shuffle shuffle;
-    unsigned window;          /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
-    uint64_t seed;            /* any value, 0 included */
-    unsigned epochs;          /* 0 = 1 */
-    uint64_t batches;         /* stop after this many from `start`; 0 = when the epochs end */
-    unsigned rank, world;     /* shard `rank` of `world`; world 0 = 1 */
-    int keep_last;            /* deliver the last, short batch too */
+    unsigned window;      /* for MR_SHUFFLE_WINDOW; 0 = 1024 */
+    uint64_t seed;        /* any value, 0 included */
+    unsigned epochs;      /* 0 = 1 */
+    uint64_t batches;     /* stop after this many from `start`; 0 = when the epochs end */
+    unsigned rank, world; /* shard `rank` of `world`; world 0 = 1 */
+    int keep_last;        /* deliver the last, short batch too */
+    int untraced;         /* leave no spans in a trace: what runs beside the run that it is of */
     struct mr_position start; /* resume here */
     int start_on_next;        /* workers begin at the first mr_pipeline_next, not at open */
 
@@ -103,9 +118,10 @@ struct mr_pipeline_opts { /* zero means default */
     uint64_t max_file_bytes; /* larger files are bad samples; 0 = 64 MiB */
 
     enum mr_on_error on_error_policy;
-    double max_error_share;   /* bad samples allowed among those delivered (or the first 1,000, or
-                               * the shard, if that is more), counted from where this pipeline
-                               * starts; 0 = 0.10, negative = none */
+    double max_error_share;   /* bad samples allowed among those tried (or the first 1,000, or the
+                               * shard, if that is more), counted from where this pipeline starts;
+                               * 0 = 0.10, negative = none, 1 = any number: the run ends only
+                               * where nothing at all can be read */
     uint64_t max_error_count; /* not 0: this many are allowed, whatever the share */
     /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
@@ -125,7 +141,7 @@ struct mr_sample {
 
 /* Read-only for the consumer.  Samples' memory is recycled after the last unref. */
 struct mr_batch {
-    uint64_t epoch, number;
+    uint64_t epoch, number;    /* number: what was consumed before, in whole world * batch */
     unsigned n;                /* samples */
     uint8_t *data;             /* n slots of sample_bytes in a row; NULL when samples are files */
     size_t sample_bytes;       /* 0 when samples are files */
@@ -152,8 +168,9 @@ struct mr_pipeline_stats {
     double read_s, decode_s, resize_s; /* summed over the samples and so over threads */
     uint64_t memory_bytes;             /* buffers held now, */
     uint64_t memory_peak_bytes;        /* and at the most */
-    uint64_t pool_bytes;               /* of those, the batches; whole files that are too large for
-                                        * them come on top, in as many buffers as there are slots */
+    uint64_t pool_bytes;               /* of those, the batches: for whole files 64 MiB at most, or
+                                        * what the files of as many batches need; those that are
+                                        * too large come on top, in at most one buffer a slot */
 };
 
 /* Start the workers.  Borrows the callbacks' contexts until close, takes a reference to `data`. */
@@ -163,10 +180,14 @@ MR_API int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_op
  * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held.
  */
 MR_API int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out);
-/* Which batch the next call delivers: store it, and open with .start set to it. */
+/* What has been consumed when the next call is made: store it, and open with .start set to it.  The
+ * same for all ranks that have had as many batches; with keep_last, when some ranks have no part of
+ * an epoch's last samples, the smallest of all ranks' is the one to store. */
 MR_API void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out);
-/* Batches that an epoch delivers to this shard, */
+/* Batches that a whole epoch delivers to this shard, */
 MR_API uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p);
+/* those that are still to come, over all epochs, */
+MR_API uint64_t mr_pipeline_n_left(const struct mr_pipeline *p);
 /* and samples from `start` to the very end. */
 MR_API uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p);
 MR_API void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out);

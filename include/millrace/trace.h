@@ -1,11 +1,5 @@
 /* trace.h - what happened when, on one timeline: spans of phases, counters, marks, to a file.
  *
- *   mr_trace_start(&(struct mr_trace_opts){.path = "run.json"}, NULL);
- *   uint64_t t = mr_trace_now();
- *   ... work ...
- *   mr_trace_span(MR_PHASE_TRAIN, t, mr_trace_now(), 0, MR_NONE);
- *   mr_trace_stop(NULL, NULL);
- *
  * Lifetime: start -> spans -> stop; one trace per process at a time.  Everything but start and stop
  *           may be called by any thread at any time, and does nothing while no trace is on.
  * Cost:     a span is stored in a ring of its thread's own, without a lock; a thread of the
@@ -15,6 +9,16 @@
  *           and chrome://tracing open.  docs/trace.md describes both.
  * Clock:    CLOCK_MONOTONIC; the wall clock is noted once, at the start.
  * fork:     a child does not write to its parent's trace; it may start one of its own. */
+/* Example:
+ *
+ *     if (mr_trace_start(&(struct mr_trace_opts){.path = "run.json"}, NULL))
+ *         return 1;
+ *     uint64_t begin = mr_trace_now();
+ *     // one training step
+ *     mr_trace_span(MR_PHASE_TRAIN, begin, mr_trace_now(), 0, MR_NONE);
+ *     if (mr_trace_stop(NULL, NULL))
+ *         return 1;
+ */
 #ifndef MILLRACE_TRACE_H
 #define MILLRACE_TRACE_H
 

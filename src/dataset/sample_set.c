@@ -4,6 +4,7 @@
  *             -> pick[]  (after a split: the entries' numbers; NULL = all of them)
  *
  *             sizes[]    (what readers found out about the files; shared with the entries)
+ *             folder     (an open descriptor: where relative paths begin; shared as well)
  *
  * Nothing else changes after opening, so reading needs no lock; the two reference counts and each
  * size are atomic. */
@@ -14,19 +15,23 @@
 #include "entries.h"
 #include "errtext.h"
 #include "folder_tree.h"
+#include "open_file.h"
 #include "permutation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct shared_entries {
     atomic_uint refs;
     struct mr_entries e;
+    int folder;         /* where relative paths begin, or AT_FDCWD: there are none */
     atomic_uint *sizes; /* [e.n] bytes of each file; 0: not known */
 };
 
@@ -43,6 +48,8 @@ static void entries_unref(struct shared_entries *s)
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     mr_entries_fini(&s->e);
+    if (s->folder >= 0)
+        close(s->folder);
     free(s->sizes);
     free(s);
 }
@@ -60,6 +67,20 @@ static struct mr_dataset *dataset_new(struct shared_entries *s, uint64_t n)
     return d;
 }
 
+/* A data set that is named by a relative path has relative paths, and possibly absolute ones. */
+static int open_folder(const char *path, int *out, struct mr_error *err)
+{
+    *out = AT_FDCWD;
+    if (path[0] == '/')
+        return 0;
+    int fd = mr_open_file(".", O_PATH | O_DIRECTORY, 0);
+    if (fd < 0)
+        return mr_fail(err, fd, "%s: the working folder cannot be opened: %s", path,
+                       mr_errno_text(fd));
+    *out = fd;
+    return 0;
+}
+
 int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *err)
 {
     struct stat st;
@@ -71,7 +92,9 @@ int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *
     atomic_init(&s->refs, 1);
     mr_entries_init(&s->e);
     struct mr_dataset *d = NULL;
-    int r = S_ISDIR(st.st_mode) ? mr_folder_tree_load(path, &s->e, err)
+    int r = open_folder(path, &s->folder, err);
+    if (!r)
+        r = S_ISDIR(st.st_mode) ? mr_folder_tree_load(path, &s->e, err)
                                 : mr_csv_list_load(path, &s->e, err);
     if (!r) {
         mr_entries_finish(&s->e);
@@ -178,6 +201,11 @@ uint64_t mr_dataset_size(const struct mr_dataset *d)
     return d->n;
 }
 
+int mr_dataset_is_unlabelled(const struct mr_dataset *d)
+{
+    return d->entries && d->entries->e.unlabelled;
+}
+
 uint32_t mr_dataset_n_classes(const struct mr_dataset *d)
 {
     return d->entries ? d->entries->e.n_classes : 1;
@@ -197,6 +225,11 @@ uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index)
 int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap)
 {
     return d->entries ? mr_entries_path(&d->entries->e, entry_of(d, index), buf, cap) : -ENOENT;
+}
+
+int mr_dataset_folder(const struct mr_dataset *d)
+{
+    return d->entries ? d->entries->folder : AT_FDCWD;
 }
 
 size_t mr_dataset_common(const struct mr_dataset *d)

@@ -13,6 +13,14 @@ void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t lat
 size_t mr_dataset_known_bytes(const struct mr_dataset *d, uint64_t index); /* 0: not known */
 void mr_dataset_know_bytes(struct mr_dataset *d, uint64_t index, size_t bytes);
 
+/* From where the samples' paths are looked up, for openat: the folder that was the working one when
+ * the data set was opened, whatever it is now.  AT_FDCWD when all paths are absolute.  It stays
+ * open as long as the data set is there. */
+int mr_dataset_folder(const struct mr_dataset *d);
+
+/* Is it a list without a single label?  Then all samples are of class 0. */
+int mr_dataset_is_unlabelled(const struct mr_dataset *d);
+
 /* How many of the first bytes of its paths all samples have in common: a folder and the '/' after
  * it.  0: none. */
 size_t mr_dataset_common(const struct mr_dataset *d);

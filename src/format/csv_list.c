@@ -4,14 +4,18 @@
  *     /data/x.jpg,4               absolute
  *     "odd, ""quoted"".jpg",1     RFC 4180 quoting; a quoted field may hold commas and newlines
  *     lonely.jpg                  label 0
+ *     cat/0002.jpg,cat            class names: numbered in alphabetical order, as folders are
  *
- * Lines end in LF, CRLF or the end of the file; blank lines are skipped; a byte-order mark and a
- * heading `path,label` are allowed at the top; spaces around a label do not count.  Everything else
+ * Labels of a list are all numbers (none is 0) or all names, which begin with a letter.  The
+ * separator is ';' when the first line has one and no comma outside of quotes.  Lines end in LF,
+ * CRLF or the end of the file; blank lines are skipped; a byte-order mark and a heading such as
+ * `path,label` are allowed at the top; spaces around a label do not count.  Everything else
  * is refused with the number of the line on which the record begins: a list that is half understood
  * would train on wrong labels. */
 #include "csv_list.h"
 
 #include "buffer.h"
+#include "class_table.h"
 #include "errtext.h"
 #include "whole_file.h"
 
@@ -23,8 +27,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+enum labels { LABELS_NONE, LABELS_NUMBERS, LABELS_NAMES };
+
 struct parser {
     const char *p, *end;
+    char separator;
+    enum labels labels;  /* of the records so far */
+    uint64_t unlabelled; /* the line of one without; 0: there is none */
+    struct mr_class_table classes;
     uint64_t line;   /* where p stands */
     uint64_t record; /* line on which the record begins; the one that errors name */
     const char *base, *list_name;
@@ -72,17 +82,17 @@ static int quoted_field(struct parser *c, char buf[PATH_MAX], struct field *out)
     }
     if (c->end - c->p >= 1 && *c->p == '\r' && (c->p + 1 == c->end || c->p[1] == '\n'))
         c->p++;
-    if (!at_line_end(c) && *c->p != ',')
+    if (!at_line_end(c) && *c->p != c->separator)
         return refuse(c, "text follows a closing quote");
     *out = (struct field){buf, n};
     return 0;
 }
 
-/* A plain field ends before ',' or the end of the line. */
+/* A plain field ends before the separator or the end of the line. */
 static struct field plain_field(struct parser *c)
 {
     const char *start = c->p;
-    while (!at_line_end(c) && *c->p != ',')
+    while (!at_line_end(c) && *c->p != c->separator)
         c->p++;
     const char *stop = c->p;
     if (stop > start && stop[-1] == '\r' && at_line_end(c))
@@ -121,24 +131,72 @@ static int label_field(struct parser *c, struct field *out)
     return r;
 }
 
-static int parse_label(struct parser *c, struct field f, uint32_t *out)
+static int parse_number(struct parser *c, struct field f, uint32_t *out)
 {
     uint64_t v = 0;
+    if (c->labels == LABELS_NAMES)
+        return refuse(c, "the label is a number, and those before are names");
     for (size_t i = 0; i < f.len; i++) {
         if (f.s[i] < '0' || f.s[i] > '9')
-            return refuse(c, "the label is not a whole number from 0");
+            return refuse(c, "the label is not a whole number from 0, nor a class name, which "
+                             "begins with a letter");
         v = v * 10 + (uint64_t)(f.s[i] - '0');
         if (v > INT32_MAX)
             return refuse(c, "the label is larger than 2147483647");
     }
+    c->labels = LABELS_NUMBERS;
     *out = (uint32_t)v;
+    return 0;
+}
+
+/* Letters of other scripts are bytes from 0x80 on. */
+static int is_name(struct field f)
+{
+    unsigned char first = f.len ? (unsigned char)f.s[0] : 0;
+    for (size_t i = 0; i < f.len; i++)
+        if ((unsigned char)f.s[i] < 0x20 || f.s[i] == 0x7f)
+            return 0;
+    return (first | 0x20) >= 'a' && ((first | 0x20) <= 'z' || first >= 0x80);
+}
+
+static int parse_name(struct parser *c, struct field f, uint32_t *out)
+{
+    if (c->labels == LABELS_NUMBERS)
+        return refuse(c, "the label is not a whole number from 0, as those before are");
+    if (c->unlabelled)
+        return refuse(c, "the label is a name, and a line before has none");
+    int64_t number = mr_class_table_add(&c->classes, f.s, f.len);
+    if (number < 0)
+        return mr_fail(c->err, -ENOMEM, "%s: no memory for the list", c->list_name);
+    c->labels = LABELS_NAMES;
+    *out = (uint32_t)number;
+    return 0;
+}
+
+static int parse_label(struct parser *c, struct field f, uint32_t *out)
+{
+    if (f.len)
+        return is_name(f) ? parse_name(c, f, out) : parse_number(c, f, out);
+    if (c->labels == LABELS_NAMES)
+        return refuse(c, "the label is missing, and those before are names");
+    c->unlabelled = c->record;
+    *out = 0;
+    return 0;
+}
+
+static int is_one_of(struct field f, const char *const *words)
+{
+    for (; *words; words++)
+        if (strlen(*words) == f.len && !strncasecmp(f.s, *words, f.len))
+            return 1;
     return 0;
 }
 
 static int is_heading(const struct parser *c, struct field path, struct field label)
 {
-    return c->record == 1 && label.len == 5 && !strncasecmp(label.s, "label", 5) && path.len == 4 &&
-           !strncasecmp(path.s, "path", 4);
+    static const char *const paths[] = {"path", "file", "filename", "file_name", "image", NULL};
+    static const char *const labels[] = {"label", "class", "category", "target", NULL};
+    return !c->out->n && is_one_of(label, labels) && is_one_of(path, paths);
 }
 
 static int add(struct parser *c, struct field path, uint32_t label)
@@ -181,7 +239,7 @@ static int parse_record(struct parser *c)
         c->p++;
         r = label_field(c, &label);
         if (!r && !at_line_end(c))
-            r = refuse(c, "more than two fields (a comma in a path needs quotes)");
+            r = refuse(c, "more than two fields (a path with the separator in it needs quotes)");
     }
     if (!r && !blank && !is_heading(c, path, label)) {
         r = parse_label(c, label, &value);
@@ -194,10 +252,26 @@ static int parse_record(struct parser *c)
     return r;
 }
 
+/* ';' when the first line that is not blank has one, and no comma, outside of quotes. */
+static char find_separator(const char *p, const char *end)
+{
+    char found = ',';
+    int quoted = 0, text = 0;
+    for (; p < end && (quoted || !text || *p != '\n'); p++) {
+        quoted ^= *p == '"';
+        text |= !is_space(*p) && *p != '\r' && *p != '\n';
+        if (!quoted && *p == ',')
+            return ',';
+        if (!quoted && *p == ';')
+            found = ';';
+    }
+    return found;
+}
+
 int mr_csv_list_parse(const char *text, size_t len, const char *base, const char *list_name,
                       struct mr_entries *out, struct mr_error *err)
 {
-    struct parser *c = malloc(sizeof *c);
+    struct parser *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, -ENOMEM, "%s: no memory", list_name);
     c->p = text;
@@ -210,9 +284,14 @@ int mr_csv_list_parse(const char *text, size_t len, const char *base, const char
     c->err = err;
     if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
         c->p += 3;
+    c->separator = find_separator(c->p, c->end);
     int r = 0;
     while (!r && c->p < c->end)
         r = parse_record(c);
+    if (!r && c->labels == LABELS_NAMES && mr_class_table_finish(&c->classes, out))
+        r = mr_fail(err, -ENOMEM, "%s: no memory for the list", list_name);
+    out->unlabelled = c->labels == LABELS_NONE;
+    mr_class_table_fini(&c->classes);
     free(c);
     if (!r && !out->n)
         r = mr_fail(err, -ENODATA, "%s: the list names no samples", list_name);

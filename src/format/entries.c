@@ -151,6 +151,12 @@ int mr_entries_add_class(struct mr_entries *e, const char *name)
     return 0;
 }
 
+void mr_entries_relabel(struct mr_entries *e, const uint32_t *new_label)
+{
+    for (uint64_t i = 0; i < e->n; i++)
+        e->entry[i].label = new_label[e->entry[i].label];
+}
+
 static int by_name(const void *a, const void *b, void *names)
 {
     const struct mr_entry *x = a, *y = b;

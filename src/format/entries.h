@@ -12,6 +12,7 @@ struct mr_entries {
     uint32_t n_classes; /* largest label + 1 */
     char **class_names; /* [n_class_names], or NULL */
     uint32_t n_class_names;
+    int unlabelled; /* a list without a single label */
 
     /* Private */
     struct mr_entry *entry;
@@ -35,6 +36,8 @@ int mr_entries_add(struct mr_entries *e, uint32_t dir, const char *name, size_t 
                    uint32_t label);
 /* Append the name of the next class.  0 or -ENOMEM. */
 int mr_entries_add_class(struct mr_entries *e, const char *name);
+/* Label l becomes new_label[l], for all samples. */
+void mr_entries_relabel(struct mr_entries *e, const uint32_t *new_label);
 /* Sort samples first .. n-1 by name; they must be of one directory. */
 void mr_entries_sort_from(struct mr_entries *e, uint64_t first);
 /* Give spare capacity back and drop what only adding needs. */

@@ -2,7 +2,7 @@
  *
  *   with a map:      slab   = | slot 0 | slot 1 | ... |       map_bytes each, no gap: one tensor
  *   without a map:   leaves = | file | file | ..| file |..|   about LEAF bytes each, handed out as
- *                                                             files are begun: in whole pages
+ *                                                             files are begun
  *
  * Leaves belong to no batch.  One that needs more takes the leaf that was given back last, so the
  * second half of a batch lies where the one before lay that the consumer has just let go.  A
@@ -10,13 +10,17 @@
  * pool has, and the CPU's caches see no more either: copying a cached file to where nobody has been
  * for long takes longer than all that the pipeline adds to it.
  *
- * Files lie close together for the same reason.  One for which the batch's leaves have no room left
+ * Files lie close together for the same reason.  One whose size was not known when it was begun has
+ * the room of most files; if that is far too much, it is moved when it is there, and the next such
+ * file of the batch gets the room.  One for which the batch's leaves have no room left
  * has a buffer of its own in big[].
  *
  * Memory is touched when the pool is made: first touch is slow, and a measured loop must not pay
- * for it.  For the same reason the memory of large files goes round: a batch that comes back leaves
- * it as spare for whichever slot needs it next, except what is so large or so much that keeping it
- * would be waste.
+ * for it.  Of the leaves that holds for TOUCHED bytes; those beyond are handed out only when no
+ * other is free, and so touched only if the files need them: what a pool takes is TOUCHED, or in
+ * proportion to the bytes of its files.  For the same reason the memory of large files goes round:
+ * a batch that comes back leaves it as spare for whichever slot needs it next, except what is so
+ * large or so much that keeping it would be waste.
  *
  * Lock: pool->mu guards the free lists, reference counts and a batch's notes.  It is not held while
  * memory is allocated or touched.  The room of leaves is handed out by an atomic counter; a slot's
@@ -25,6 +29,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,8 +38,10 @@
 
 #define FILE_SLOT   ((size_t)256 << 10) /* most photos fit, even when their size is not known */
 #define FILE_BUDGET ((size_t)256 << 20) /* all leaves together, unless slots became too small */
+#define TOUCHED     ((size_t)64 << 20)  /* of them, at opening */
 #define LEAF        ((size_t)2 << 20)
 #define SMALLEST    ((size_t)16 << 10)
+#define LOOSE       4 /* times a file's size: a room that is as large is for another one */
 #define BIG_TO_KEEP ((size_t)16 << 20)
 #define MOST_SPARE  ((size_t)256 << 20)
 #define MOST_LOOKS  64  /* for spare memory, with the lock held */
@@ -135,11 +142,15 @@ static int init_leaves(struct mr_batch_pool *pool)
     pool->free_leaf = calloc(n, sizeof *pool->free_leaf);
     if (!pool->free_leaf || mr_buffer_reserve(&pool->leaves, bytes))
         return -ENOMEM;
-    mr_buffer_prefault(&pool->leaves);
-    mr_batch_pool_count(pool, 0, pool->leaves.cap);
+    size_t n_touched = TOUCHED / pool->leaf_bytes;
+    n_touched = n_touched < n ? n_touched : n;
+    struct mr_buffer touched = {pool->leaves.data, n_touched * pool->leaf_bytes};
+    mr_buffer_prefault(&touched);
+    mr_batch_pool_count(pool, 0, touched.cap);
     for (size_t i = 0; i < n; i++)
-        pool->free_leaf[i] = pool->leaves.data + i * pool->leaf_bytes;
+        pool->free_leaf[n - 1 - i] = pool->leaves.data + i * pool->leaf_bytes;
     pool->n_free_leaves = (unsigned)n;
+    pool->n_fresh = (unsigned)(n - n_touched);
     return 0;
 }
 
@@ -162,8 +173,8 @@ void mr_batch_pool_lock(struct mr_batch_pool *pool)
     pthread_mutex_lock(&pool->mu);
 }
 
-int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_batch_pool **out,
-                      struct mr_error *err)
+int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, int direct,
+                      struct mr_batch_pool **out, struct mr_error *err)
 {
     struct mr_batch_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
@@ -174,6 +185,7 @@ int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_ba
     pool->n = n;
     pool->batch = batch;
     pool->whole_files = !map_bytes;
+    pool->align = direct ? MR_DIRECT_ALIGN : MR_CACHE_LINES;
     pool->slot_bytes = map_bytes ? map_bytes : file_slot_bytes(n, batch);
     pool->all = aligned_alloc(MR_CACHE_LINES, n * sizeof *pool->all);
     int r = pool->all ? 0 : -ENOMEM;
@@ -259,17 +271,32 @@ static int add_leaf(struct mr_work_batch *b, size_t i)
     unsigned n = atomic_load_explicit(&b->n_leaves, memory_order_relaxed);
     if (n == i && n < pool->leaves_each && pool->n_free_leaves) {
         b->leaf[n++] = pool->free_leaf[--pool->n_free_leaves];
+        if (pool->n_free_leaves < pool->n_fresh) {
+            pool->n_fresh = pool->n_free_leaves;
+            mr_batch_pool_count(pool, 0, pool->leaf_bytes);
+        }
         atomic_store_explicit(&b->n_leaves, n, memory_order_release);
     }
     pthread_mutex_unlock(&pool->mu);
     return i < n;
 }
 
-/* The next `size` bytes that lie in one leaf, in whole pages; 0 when there is no such room left. */
+static size_t rounded(const struct mr_batch_pool *pool, size_t size)
+{
+    return (size + pool->align - 1) & ~(pool->align - 1);
+}
+
+static uint8_t *address_of(const struct mr_work_batch *b, const struct mr_slot_place *place)
+{
+    size_t leaf = b->pool->leaf_bytes;
+    return b->leaf[place->at / leaf] + place->at % leaf;
+}
+
+/* The next `size` bytes that lie in one leaf; 0 when there is no such room left. */
 static int take_place(struct mr_work_batch *b, size_t size, struct mr_slot_place *out)
 {
     size_t at = atomic_load_explicit(&b->used, memory_order_relaxed), leaf = b->pool->leaf_bytes;
-    size_t cap = (size + MR_PLACE_ALIGN - 1) & ~(MR_PLACE_ALIGN - 1), from;
+    size_t cap = rounded(b->pool, size), from;
     if (size > leaf || cap > leaf)
         return 0;
     do {
@@ -291,7 +318,7 @@ uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const
     struct mr_slot_place *place = &b->place[slot];
     if (size <= place->cap || (!keep && take_place(b, size, place))) {
         *cap = place->cap;
-        return b->leaf[place->at / pool->leaf_bytes] + place->at % pool->leaf_bytes;
+        return address_of(b, place);
     }
     if (!b->big[slot])
         b->big[slot] = take_spare(pool, size);
@@ -307,6 +334,28 @@ uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const
         memcpy(big->buf.data, from, keep);
     *cap = big->buf.cap;
     return big->buf.data;
+}
+
+uint8_t *mr_slot_pack(struct mr_work_batch *b, unsigned slot, const uint8_t *file, size_t len,
+                      struct mr_slot_place *spare)
+{
+    struct mr_slot_place *place = &b->place[slot], packed;
+    if (LOOSE * rounded(b->pool, len) > place->cap || file != address_of(b, place) ||
+        !take_place(b, len, &packed))
+        return NULL;
+    uint8_t *at = address_of(b, &packed);
+    memcpy(at, file, len);
+    *spare = *place;
+    *place = packed;
+    return at;
+}
+
+int mr_slot_lend(struct mr_work_batch *b, unsigned slot, const struct mr_slot_place *room)
+{
+    if (b->place[slot].cap)
+        return 0;
+    b->place[slot] = *room;
+    return 1;
 }
 
 /* What large files used becomes spare, or is freed. */
@@ -331,9 +380,12 @@ static void give_big_back(struct mr_work_batch *b)
     }
 }
 
-size_t mr_batch_pool_bytes(const struct mr_batch_pool *pool)
+size_t mr_batch_pool_bytes(struct mr_batch_pool *pool)
 {
-    size_t sum = pool->leaves.cap;
+    pthread_mutex_lock(&pool->mu);
+    size_t n_used = (size_t)pool->leaves_each * pool->n - pool->n_fresh;
+    pthread_mutex_unlock(&pool->mu);
+    size_t sum = n_used * pool->leaf_bytes;
     for (unsigned i = 0; i < pool->n; i++)
         sum += pool->all[i].slab.cap;
     return sum;

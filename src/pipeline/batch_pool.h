@@ -41,7 +41,6 @@ struct mr_slot_cost {
 struct mr_slot_place {
     size_t at, cap;
 };
-#define MR_PLACE_ALIGN ((size_t)4096) /* what direct I/O asks for */
 
 /* Memory for a file for which the leaves have no room. */
 struct mr_big_file {
@@ -85,6 +84,7 @@ struct mr_batch_pool {
     unsigned batch;
     size_t slot_bytes; /* of the slab; without a map, what a slot has of the leaves on average */
     int whole_files;   /* no map: slots hold files and may spill into `big` */
+    size_t align;      /* of a file's place: what direct I/O asks for, or cache lines */
     size_t leaf_bytes;
     unsigned leaves_each; /* that a batch may have */
 
@@ -94,6 +94,7 @@ struct mr_batch_pool {
     struct mr_work_batch *free;
     uint8_t **free_leaf; /* a stack */
     unsigned n_free_leaves;
+    unsigned n_fresh;          /* the lowest of them, which nobody has touched yet */
     struct mr_big_file *spare; /* for the next large files */
     size_t spare_bytes;
 
@@ -103,9 +104,10 @@ struct mr_batch_pool {
     unsigned n;
 };
 
-/* `n` batches of `batch` samples.  map_bytes 0: slots hold whole files. */
-int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, struct mr_batch_pool **out,
-                      struct mr_error *err);
+/* `n` batches of `batch` samples.  map_bytes 0: slots hold whole files, which are read around the
+ * page cache if `direct`. */
+int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, int direct,
+                      struct mr_batch_pool **out, struct mr_error *err);
 /* Drop the pipeline's reference; the last batch that comes back frees the pool. */
 void mr_batch_pool_unref(struct mr_batch_pool *pool);
 
@@ -122,8 +124,16 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b);
 uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const uint8_t *from,
                       size_t keep, size_t *cap);
 
-/* Bytes of the batches' own memory. */
-size_t mr_batch_pool_bytes(const struct mr_batch_pool *pool);
+/* Without a map: the file in the slot's place has `len` bytes.  Where that is much less than the
+ * room it was given before its size was known, move it to a place of just that size: its new
+ * address, and the room in *spare, for another slot of the batch.  NULL: it stays where it is. */
+uint8_t *mr_slot_pack(struct mr_work_batch *b, unsigned slot, const uint8_t *file, size_t len,
+                      struct mr_slot_place *spare);
+/* Give such a room to a slot that has none yet; nonzero when it took it. */
+int mr_slot_lend(struct mr_work_batch *b, unsigned slot, const struct mr_slot_place *room);
+
+/* Bytes of the batches' own memory, as far as it is in use or was. */
+size_t mr_batch_pool_bytes(struct mr_batch_pool *pool);
 /* Count memory that a buffer of a worker gained or lost. */
 void mr_batch_pool_count(struct mr_batch_pool *pool, size_t before, size_t after);
 

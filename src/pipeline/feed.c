@@ -36,10 +36,16 @@
 
 /* ---- workers' side ---- */
 
-static void place_of(const struct mr_pipeline *p, uint64_t seq, struct mr_position *out)
+static void place_of(const struct mr_pipeline *p, uint64_t seq, uint64_t *epoch, uint64_t *number)
 {
-    out->epoch = (p->first + seq) / p->order.n_batches;
-    out->batch = (p->first + seq) % p->order.n_batches;
+    const struct mr_order *q = &p->order;
+    if (seq < p->n_start) {
+        *epoch = q->o.start_epoch;
+        *number = q->o.start_samples / q->round + seq;
+    } else {
+        *epoch = q->o.start_epoch + 1 + (seq - p->n_start) / q->cut.n_batches;
+        *number = (seq - p->n_start) % q->cut.n_batches;
+    }
 }
 
 static int may_open(const struct mr_pipeline *p)
@@ -135,11 +141,8 @@ static struct mr_work_batch *open_next(struct mr_pipeline *p)
     struct mr_work_batch *b = may_open(p) ? mr_batch_pool_take(p->pool) : NULL;
     if (!b)
         return NULL;
-    struct mr_position at;
-    place_of(p, p->next_open, &at);
-    b->pub.epoch = at.epoch;
-    b->pub.number = at.batch;
-    b->pub.n = mr_order_batch(&p->order, at.epoch, at.batch, b->index);
+    place_of(p, p->next_open, &b->pub.epoch, &b->pub.number);
+    b->pub.n = mr_order_batch(&p->order, b->pub.epoch, b->pub.number, b->index);
     b->open_ns = mr_clock_ns();
     atomic_store(&b->refs, 1);
     atomic_store(&b->finished, 0);
@@ -231,7 +234,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
             idle_from = mr_trace_now();
             mr_stand_in_make_room(w);
             pthread_mutex_unlock(&pool->mu);
-            mr_idle_trace(idle_from, mr_trace_now());
+            mr_idle_trace(w->p, idle_from, mr_trace_now());
             continue; /* with what the consumer has left, if anything */
         }
         for (;;) {
@@ -259,7 +262,7 @@ int mr_feed_claim(struct mr_worker *w, int block, struct mr_task *t)
         w->batch = p->open;
         w->chunk = p->fill_ns < MR_QUICK_NS && p->off != w ? p->quick_chunk : 1;
         unlock_and_call(p, call, &pool->work);
-        mr_idle_trace(idle_from, idle_to);
+        mr_idle_trace(w->p, idle_from, idle_to);
         if (result != 1)
             return result;
     }
@@ -352,6 +355,25 @@ static void fill_in_defaults(struct mr_pipeline_opts *o)
     o->max_error_share = o->max_error_share == 0 ? 0.10 : o->max_error_share;
 }
 
+static int check_sizes(const struct mr_pipeline_opts *o, struct mr_error *err)
+{
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } sizes[] = {
+        {"threads", o->threads, 4096},
+        {"io_depth", o->io_depth, 4096},
+        {"batch", o->batch, 1u << 24},
+        {"prefetch", o->prefetch == MR_NONE ? 0 : o->prefetch, 65536},
+        {"hold", o->hold, 65536},
+    };
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value > sizes[i].most)
+            return mr_fail(err, -EINVAL, "%s: %u is not from 1 to %u", sizes[i].name,
+                           sizes[i].value, sizes[i].most);
+    return 0;
+}
+
 static int check(const struct mr_pipeline_opts *o, struct mr_error *err)
 {
     if (o->rank >= o->world)
@@ -365,10 +387,39 @@ static int check(const struct mr_pipeline_opts *o, struct mr_error *err)
         return mr_fail(err, -EINVAL, "map_bytes must say how large a mapped sample is");
     if (o->map_without_bytes && !o->map)
         return mr_fail(err, -EINVAL, "map_without_bytes needs a map");
-    if (o->threads > 4096 || o->io_depth > 4096 || o->batch > 1u << 24 ||
-        (o->prefetch != MR_NONE && o->prefetch > 65536) || o->hold > 65536)
+    return check_sizes(o, err);
+}
+
+/* Only where rounds are cut as they were can a run go on.  In a window shuffle that is a multiple
+ * of a round; in the others any position is. */
+static int check_start(const struct mr_pipeline_opts *o, uint64_t n_samples, struct mr_error *err)
+{
+    uint64_t round = (uint64_t)o->batch * o->world;
+    if (o->start.samples > n_samples)
+        return mr_fail(err, -EINVAL, "position: an epoch has %llu samples, not %llu",
+                       (unsigned long long)n_samples, (unsigned long long)o->start.samples);
+    if (o->shuffle == MR_SHUFFLE_WINDOW && o->start.samples % round)
         return mr_fail(err, -EINVAL,
-                       "threads, io depth, batch, prefetch or hold beyond what makes sense");
+                       "position: %llu samples are not whole batches of %u in each of %u shards; a "
+                       "window shuffle goes on only with the batch, world and window it began with",
+                       (unsigned long long)o->start.samples, o->batch, o->world);
+    return 0;
+}
+
+/* How many sequences there are from the start on. */
+static int count_sequences(struct mr_pipeline *p, struct mr_error *err)
+{
+    const struct mr_pipeline_opts *o = &p->o;
+    uint64_t begun = o->start.samples / p->order.round, rest;
+    p->n_start = p->order.start.n_batches - begun;
+    if (o->start.epoch >= o->epochs)
+        p->n_seq = 0;
+    else if (__builtin_mul_overflow(p->order.cut.n_batches, o->epochs - o->start.epoch - 1,
+                                    &rest) ||
+             __builtin_add_overflow(p->n_start, rest, &p->n_seq))
+        return mr_fail(err, -EOVERFLOW, "too many batches");
+    if (o->batches && o->batches < p->n_seq)
+        p->n_seq = o->batches;
     return 0;
 }
 
@@ -384,34 +435,50 @@ static int init_order(struct mr_pipeline *p, struct mr_error *err)
         .rank = o->rank,
         .world = o->world,
         .keep_last = o->keep_last,
+        .start_epoch = o->start.epoch,
+        .start_samples = o->start.samples,
     };
     if (!order.n_samples)
         return mr_fail(err, -ENODATA, "the data set is empty");
+    int r = check_start(o, order.n_samples, err);
+    if (r)
+        return r;
     if (mr_order_init(&p->order, &order))
         return mr_fail(err, -ENOMEM, "no memory for a shuffle window of %u", o->window);
-    if (!p->order.n_batches)
+    if (!p->order.cut.n_batches)
         return mr_fail(err, -EINVAL,
                        "%llu samples do not fill one batch of %u for each of %u shards: take a "
                        "smaller batch or keep the last one",
                        (unsigned long long)order.n_samples, o->batch, o->world);
-    if (o->start.batch > p->order.n_batches)
-        return mr_fail(err, -EINVAL, "position: an epoch has %llu batches, not %llu",
-                       (unsigned long long)p->order.n_batches, (unsigned long long)o->start.batch);
-    uint64_t end;
-    if (__builtin_mul_overflow(p->order.n_batches, (uint64_t)o->epochs, &end) ||
-        __builtin_mul_overflow(p->order.n_batches, o->start.epoch, &p->first) ||
-        __builtin_add_overflow(p->first, o->start.batch, &p->first))
-        return mr_fail(err, -EOVERFLOW, "too many batches");
-    p->n_seq = p->first < end ? end - p->first : 0;
-    if (o->batches && o->batches < p->n_seq)
-        p->n_seq = o->batches;
+    return count_sequences(p, err);
+}
+
+/* Rooms for all files that may be under way. */
+static int make_rooms(struct mr_pipeline *p, struct mr_error *err)
+{
+    size_t n = p->o.threads;
+    if (p->pool->whole_files || p->o.map_without_bytes)
+        return 0;
+    if (p->engine == &mr_uring_engine && p->o.io_depth > n)
+        n = p->o.io_depth;
+    if (mr_buffer_reserve(&p->rooms, mr_feed_room_bytes(p, n * MR_FIRST_ROOM)))
+        return mr_fail(err, -ENOMEM, "no memory for %zu file buffers", n);
+    mr_buffer_prefault(&p->rooms);
+    mr_batch_pool_count(p->pool, 0, p->rooms.cap);
     return 0;
+}
+
+uint8_t *mr_feed_take_room(struct mr_pipeline *p)
+{
+    return p->rooms.cap ? p->rooms.data + p->n_rooms_taken++ * MR_FIRST_ROOM : NULL;
 }
 
 static int start_workers(struct mr_pipeline *p, struct mr_error *err)
 {
     unsigned n = p->o.threads;
-    int r = 0;
+    int r = make_rooms(p, err);
+    if (r)
+        return r;
     p->worker = aligned_alloc(MR_CACHE_LINES, n * sizeof *p->worker);
     if (!p->worker)
         return mr_fail(err, -ENOMEM, "no memory for %u workers", n);
@@ -488,7 +555,7 @@ int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         r = mr_decode_map_new(p->o.decode, p->o.threads, &p->decode, err);
     if (!r)
         r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch, slot_bytes(&p->o),
-                              &p->pool, err);
+                              p->o.direct, &p->pool, err);
     p->o.decode = NULL; /* the caller's */
     if (!r) {
         p->begun = !p->o.start_on_next;
@@ -517,6 +584,7 @@ void mr_pipeline_close(struct mr_pipeline *p)
         pthread_join(p->worker[i].thread, NULL);
         p->engine->fini(&p->worker[i]);
     }
+    mr_buffer_fini(&p->rooms);
     free(p->worker);
     free(p->in_work);
     mr_batch_pool_unref(p->pool);
@@ -662,30 +730,45 @@ int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
     }
     uint64_t end = p->left_ns = mr_clock_ns();
     count_batch(p, b, end - start);
-    mr_wait_trace(&b->pub, start, end);
-    p->at_epoch_end = b->pub.number + 1 == p->order.n_batches && p->next_out < p->n_seq;
+    mr_wait_trace(p, &b->pub, start, end);
+    p->at_epoch_end = b->pub.number + 1 == mr_order_cut(&p->order, b->pub.epoch)->n_batches &&
+                      p->next_out < p->n_seq;
     *out = &b->pub;
     return 1;
 }
 
 void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out)
 {
-    place_of(p, p->next_out, out);
+    uint64_t number;
+    place_of(p, p->next_out, &out->epoch, &number);
+    out->samples = mr_order_samples(&p->order, out->epoch, number);
 }
 
 uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p)
 {
-    return p->order.n_batches;
+    return p->order.cut.n_batches;
+}
+
+uint64_t mr_pipeline_n_left(const struct mr_pipeline *p)
+{
+    return p->n_seq - p->next_out;
+}
+
+/* Samples that the last batch of an epoch has less than the others. */
+static uint64_t missing(const struct mr_cut *c, unsigned batch)
+{
+    return c->n_batches > c->n_full ? c->n_batches * batch - c->n_shard : 0;
 }
 
 uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p)
 {
-    /* Only an epoch's last batch may be short. */
-    uint64_t n_batches = p->order.n_batches, batch = p->o.batch;
-    uint64_t missing =
-        n_batches * batch > p->order.n_shard ? n_batches * batch - p->order.n_shard : 0;
-    uint64_t n_ends = (p->first + p->n_seq) / n_batches - p->first / n_batches;
-    return p->n_seq * batch - n_ends * missing;
+    const struct mr_order *q = &p->order;
+    uint64_t n = p->n_seq * p->o.batch;
+    if (p->n_start && p->n_seq >= p->n_start)
+        n -= missing(&q->start, p->o.batch);
+    if (p->n_seq > p->n_start)
+        n -= (p->n_seq - p->n_start) / q->cut.n_batches * missing(&q->cut, p->o.batch);
+    return n;
 }
 
 static struct mr_latency latency(const struct mr_histogram *h)

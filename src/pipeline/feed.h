@@ -67,9 +67,11 @@ struct mr_pipeline {
     struct mr_pipeline_opts o; /* defaults filled in */
     struct mr_dataset *data;
     struct mr_batch_pool *pool;
+    struct mr_buffer rooms;       /* for files that a map is given, one a file under way; in one */
+    unsigned n_rooms_taken;       /* piece, so that they are in huge pages (docs/baseline.md) */
     struct mr_decode_map *decode; /* NULL: a callback or whole files */
-    uint64_t first;               /* ordinal of sequence 0, counted over all epochs */
-    uint64_t n_seq;               /* sequences in all */
+    uint64_t n_start;             /* sequences in the first epoch, */
+    uint64_t n_seq;               /* and in all */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     unsigned quick_chunk;         /* slots claimed at once when batches are quick */
     unsigned n_cpus;              /* that this process may use */
@@ -140,6 +142,16 @@ static inline uint64_t mr_feed_most_late(const struct mr_pipeline *p)
 {
     return p->pool->whole_files ? MR_DEVICE_LATE_NS : MR_DEVICE_LATE_BUSY_NS;
 }
+
+/* How much to reserve for `size` bytes of files: direct reads want huge pages, one at least. */
+static inline size_t mr_feed_room_bytes(const struct mr_pipeline *p, size_t size)
+{
+    return p->o.direct && size < MR_HUGE_BYTES ? MR_HUGE_BYTES : size;
+}
+
+/* MR_FIRST_ROOM bytes for a file under way, before the workers start; they stay the pipeline's.
+ * NULL where files go to their slots, or a map does without them. */
+uint8_t *mr_feed_take_room(struct mr_pipeline *p);
 
 /* An engine. */
 struct mr_engine_ops {

@@ -2,13 +2,17 @@
  *
  * Workers note failures in the batch; the consumer settles a batch when it is delivered, in the
  * order of slots and attempts.  So the ledger, the counts and the moment at which the budget is
- * spent are the same for any number of threads. */
+ * spent are the same for any number of threads.
+ *
+ * The budget is a share of the samples that were tried: those delivered and those that were bad.
+ * With all of them allowed, only a slot for which nothing at all can be read ends a run. */
 #include "ledger.h"
 
 #include "errtext.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,15 +88,30 @@ static int append(struct mr_work_batch *b, struct mr_bad_note note)
     return 0;
 }
 
+static int is_unlimited(const struct mr_pipeline *p)
+{
+    return !p->o.max_error_count && p->o.max_error_share >= 1;
+}
+
+/* With the lock held: no further attempt at the slot.  Where bad samples are unlimited, the search
+ * goes on for long, but for one slot at a time: the batch fails with the first. */
+static int is_last(const struct mr_pipeline *p, const struct mr_task *t)
+{
+    if (p->o.on_error_policy == MR_ON_ERROR_FAIL || atomic_load(&p->stopping))
+        return 1;
+    if (t->attempt + 1 < MR_MAX_ATTEMPTS)
+        return 0;
+    return !is_unlimited(p) || t->batch->failed || t->attempt + 1 >= MR_MOST_ATTEMPTS;
+}
+
 int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code,
                    const char *detail)
 {
     struct mr_work_batch *b = t->batch;
     struct mr_bad_note note = {t->index, t->slot, t->attempt, code, stage, ""};
     snprintf(note.detail, sizeof note.detail, "%s", detail);
-    int dead = p->o.on_error_policy == MR_ON_ERROR_FAIL || t->attempt + 1 >= MR_MAX_ATTEMPTS;
     pthread_mutex_lock(&p->pool->mu);
-    int r = append(b, note);
+    int dead = is_last(p, t), r = append(b, note);
     if (r || dead)
         b->failed = r ? r : code;
     pthread_mutex_unlock(&p->pool->mu);
@@ -162,12 +181,14 @@ static void count(struct mr_pipeline_stats *s, enum reason reason)
     s->errors[i].n++;
 }
 
-/* Bad samples that may have been seen when `n` samples have been delivered. */
+/* Bad samples that may have been seen when `n` samples have been tried. */
 static double allowance(const struct mr_pipeline *p, uint64_t n)
 {
     if (p->o.max_error_count)
         return (double)p->o.max_error_count;
-    uint64_t floor = p->order.n_shard < 1000 ? p->order.n_shard : 1000;
+    if (is_unlimited(p))
+        return INFINITY;
+    uint64_t shard = p->order.cut.n_shard, floor = shard < 1000 ? shard : 1000;
     return p->o.max_error_share < 0 ? 0 : p->o.max_error_share * (double)(n > floor ? n : floor);
 }
 
@@ -210,12 +231,12 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
                          p->o.on_error_policy == MR_ON_ERROR_FAIL
                              ? "bad sample "
                              : "no readable substitute found; the last tried was ");
-    uint64_t seen = p->stats.samples + b->pub.n;
-    if ((double)p->n_bad <= allowance(p, seen))
+    uint64_t tried = p->stats.samples + b->pub.n + p->n_bad;
+    if ((double)p->n_bad <= allowance(p, tried))
         return 0;
     char why[160];
     snprintf(why, sizeof why,
-             "too many bad samples: %llu among the first %llu (--max-errors); the last was ",
-             (unsigned long long)p->n_bad, (unsigned long long)seen);
+             "too many bad samples: %llu of the first %llu (--max-errors); the last was ",
+             (unsigned long long)p->n_bad, (unsigned long long)tried);
     return fail_with(p, b, -EBADMSG, &b->bad[b->n_bad - 1], why);
 }

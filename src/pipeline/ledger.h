@@ -7,6 +7,8 @@
 /* Attempts at one slot before the run is given up: with nine of ten samples bad, one slot in a
  * thousand gets there, and by then the error budget has spoken. */
 #define MR_MAX_ATTEMPTS 64
+/* The same where all samples may be bad: with 999 of 1,000 bad, one slot in ten million. */
+#define MR_MOST_ATTEMPTS 16384
 
 /* Errors of opening and reading that say nothing about the sample: no descriptors, no memory, no
  * kernel worker. */

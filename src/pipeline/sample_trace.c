@@ -31,6 +31,8 @@ void mr_sample_trace(const struct mr_pipeline *p, const struct mr_task *t)
     uint64_t map_at = p->pool->whole_files ? 0 : c->map_at;
     uint64_t resize_at = map_at + c->decode_ns;
     uint64_t map_end = p->decode ? resize_at + c->resize_ns : map_at + c->map_ns;
+    if (p->o.untraced)
+        return;
     set_place(&t->batch->pub);
     mr_trace_lane(t->lane);
     if (map_at) /* else loading is reading */
@@ -48,13 +50,18 @@ void mr_sample_trace(const struct mr_pipeline *p, const struct mr_task *t)
     mr_trace_lane(0);
 }
 
-void mr_idle_trace(uint64_t begin_ns, uint64_t end_ns)
+void mr_idle_trace(const struct mr_pipeline *p, uint64_t begin_ns, uint64_t end_ns)
 {
+    if (p->o.untraced)
+        return;
     mr_trace_span(MR_PHASE_IDLE, begin_ns, end_ns, 0, MR_NONE);
 }
 
-void mr_wait_trace(const struct mr_batch *b, uint64_t begin_ns, uint64_t end_ns)
+void mr_wait_trace(const struct mr_pipeline *p, const struct mr_batch *b, uint64_t begin_ns,
+                   uint64_t end_ns)
 {
+    if (p->o.untraced)
+        return;
     set_place(b);
     mr_trace_span(MR_PHASE_WAIT, begin_ns, end_ns, 0, MR_NONE);
 }

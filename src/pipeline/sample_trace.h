@@ -8,8 +8,9 @@
  * Resize or Map; or Read alone. */
 void mr_sample_trace(const struct mr_pipeline *p, const struct mr_task *t);
 /* A worker had nothing to do; begin_ns 0: no trace was on. */
-void mr_idle_trace(uint64_t begin_ns, uint64_t end_ns);
+void mr_idle_trace(const struct mr_pipeline *p, uint64_t begin_ns, uint64_t end_ns);
 /* The consumer waited for this batch. */
-void mr_wait_trace(const struct mr_batch *b, uint64_t begin_ns, uint64_t end_ns);
+void mr_wait_trace(const struct mr_pipeline *p, const struct mr_batch *b, uint64_t begin_ns,
+                   uint64_t end_ns);
 
 #endif

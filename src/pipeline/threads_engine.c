@@ -37,12 +37,13 @@ static const char map_stage[] = "map";
 /* From where names are looked up. */
 struct folder {
     int tried;
-    int fd;        /* what all files have in common, or AT_FDCWD */
-    size_t common; /* bytes of a path that name it */
+    int fd;        /* what all files have in common, or the data set's folder */
+    size_t common; /* bytes of a path that name it; 0: the data set's */
 };
 
 struct reader {
-    struct mr_buffer file;           /* the bytes that a map is given */
+    uint8_t *room;                   /* for the bytes that a map is given, */
+    struct mr_buffer file;           /* and for those of larger files */
     uint64_t late_ns;                /* of the last wait for the emulated device */
     int own_table;                   /* of descriptors */
     struct folder own, guest, *from; /* the worker's, that of who stands in, and the one to use */
@@ -53,23 +54,19 @@ static int init(struct mr_worker *w, struct mr_error *err)
 {
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine = calloc(1, sizeof *r);
-    int needs_file = !p->pool->whole_files && !p->o.map_without_bytes;
-    if (r) {
-        r->own.fd = r->guest.fd = AT_FDCWD;
-        r->from = &r->own;
-    }
-    if (!r || (needs_file && mr_buffer_reserve(&r->file, MR_FIRST_ROOM)))
+    if (!r)
         return mr_fail(err, -ENOMEM, "no memory for a worker");
-    mr_buffer_prefault(&r->file);
-    mr_batch_pool_count(p->pool, 0, r->file.cap);
+    r->own.fd = r->guest.fd = mr_dataset_folder(p->data);
+    r->from = &r->own;
+    r->room = mr_feed_take_room(p);
     return 0;
 }
 
-static void leave(struct folder *f)
+static void leave(const struct mr_worker *w, struct folder *f)
 {
-    if (f->fd != AT_FDCWD)
+    if (f->common)
         close(f->fd);
-    f->fd = AT_FDCWD;
+    f->fd = mr_dataset_folder(w->p->data);
     f->common = 0;
 }
 
@@ -77,7 +74,7 @@ static void fini(struct mr_worker *w)
 {
     struct reader *r = w->engine;
     if (r) {
-        leave(&r->guest);
+        leave(w, &r->guest);
         mr_buffer_fini(&r->file);
     }
     free(r);
@@ -92,7 +89,9 @@ static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
     size_t cap, before = r->file.cap;
     if (p->pool->whole_files)
         return mr_slot_room(t->batch, t->slot, size, NULL, 0, &cap);
-    if (mr_buffer_reserve(&r->file, size))
+    if (r->room && size <= MR_FIRST_ROOM)
+        return r->room;
+    if (mr_buffer_reserve(&r->file, mr_feed_room_bytes(p, size)))
         return NULL;
     mr_batch_pool_count(p->pool, before, r->file.cap);
     return r->file.data;
@@ -125,7 +124,7 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
 static const char *name_from(const struct reader *r, const struct folder *from)
 {
     const char *name = r->path + from->common;
-    while (from->fd != AT_FDCWD && *name == '/')
+    while (from->common && *name == '/')
         name++; /* "folder//file": with a '/' it would begin at the root */
     return name;
 }
@@ -137,15 +136,15 @@ static int open_file(struct mr_worker *w, size_t *len)
     const struct mr_pipeline_opts *o = &w->p->o;
     struct reader *r = w->engine;
     struct folder *from = r->from;
-    int by_folder = from->fd != AT_FDCWD;
     int fd = mr_whole_file_open(from->fd, name_from(r, from), o->direct, o->max_file_bytes, len);
-    if (!by_folder || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
+    if (!from->common || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
         return fd;
+    int folder = mr_dataset_folder(w->p->data);
     if (fd == -EMFILE)
-        leave(from);
-    fd = mr_whole_file_open(AT_FDCWD, r->path, o->direct, o->max_file_bytes, len);
+        leave(w, from);
+    fd = mr_whole_file_open(folder, r->path, o->direct, o->max_file_bytes, len);
     if (fd >= 0)
-        leave(from);
+        leave(w, from);
     return fd;
 }
 
@@ -169,7 +168,7 @@ static int read_anew(struct mr_worker *w, struct mr_task *t, uint8_t **data, siz
     int fd = open_file(w, len);
     if (fd < 0)
         return fd;
-    *data = room(w, t, mr_direct_round(*len));
+    *data = room(w, t, p->o.direct ? mr_direct_round(*len) : *len);
     if (!*data) {
         close(fd);
         return -ENOMEM;
@@ -268,7 +267,7 @@ static void open_common(struct mr_worker *w, struct folder *f)
     if (!common || mr_dataset_path(p->data, 0, r->path, sizeof r->path) < 0)
         return;
     r->path[common] = 0;
-    int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(f->fd, r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return; /* each file will say why */
     f->fd = fd;
@@ -302,9 +301,22 @@ static void leave_signals_to_others(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Leave the process's table of descriptors for one that holds the first three only.  Not where a
- * user's function is to run, which may know others by their numbers.  Where the kernel cannot do it
- * (before 5.9), all stays as it was. */
+#ifdef SYS_close_range
+/* Leave the process's table of descriptors for one that holds the first three and `kept`; nonzero
+ * when the kernel cannot do it (before 5.9). */
+static long take_own_table(int kept)
+{
+    unsigned first = STDERR_FILENO + 1, behind = kept < (int)first ? first : (unsigned)kept + 1;
+    if (syscall(SYS_close_range, behind, ~0U, UNSHARE))
+        return -1;
+    if (behind > first + 1)
+        syscall(SYS_close_range, first, behind - 2, 0);
+    return 0;
+}
+#endif
+
+/* Have descriptors of its own: the first three and the data set's folder.  Not where a user's
+ * function is to run, which may know others by their numbers, and not where the kernel cannot. */
 static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct reader *r = w->engine;
@@ -314,7 +326,7 @@ static int begin(struct mr_worker *w, struct mr_error *err)
     leave_signals_to_others();
 #ifdef SYS_close_range
     /* ThreadSanitizer takes equal numbers for equal files. */
-    r->own_table = !MR_TSAN && !syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, UNSHARE);
+    r->own_table = !MR_TSAN && !take_own_table(mr_dataset_folder(w->p->data));
 #endif
     return 0;
 }
@@ -328,7 +340,7 @@ static void run(struct mr_worker *w)
         open_common(w, &r->own); /* with the first file: before, the caches may still be emptied */
     for (; more; more = mr_feed_claim(w, 1, &t) == 1)
         work_on(w, &t, 0);
-    leave(&r->own);
+    leave(w, &r->own);
 }
 
 const struct mr_engine_ops mr_threads_engine = {init, begin, run, stand_in, fini};

@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #define AT_ONCE    8       /* files, while they come from memory: more would only take more of it */
@@ -44,11 +45,18 @@
 struct flight { /* one file under way */
     struct mr_uring_op op;
     struct mr_task task;
-    struct mr_buffer file; /* with a map */
-    uint64_t asked_ns;     /* when it was begun, */
-    uint64_t start_ns;     /* or would have been, had the one before not been late */
-    uint64_t due_ns;       /* when the emulated device delivers it */
-    uint64_t late_ns;      /* how late the one before in this place was */
+    uint8_t *room;         /* with a map: for the file, */
+    struct mr_buffer file; /* and for a larger one */
+    /* Without a map: a room that the last file did not need, and the batch that it is part of */
+    struct mr_slot_place spare;
+    struct {
+        const struct mr_work_batch *batch; /* NULL: there is none */
+        uint64_t epoch, number;
+    } spare_of;
+    uint64_t asked_ns; /* when it was begun, */
+    uint64_t start_ns; /* or would have been, had the one before not been late */
+    uint64_t due_ns;   /* when the emulated device delivers it */
+    uint64_t late_ns;  /* how late the one before in this place was */
     struct flight *next_free;
     char path[PATH_MAX];
 };
@@ -104,12 +112,7 @@ static int init(struct mr_worker *w, struct mr_error *err)
         struct flight *f = &r->flight[i];
         f->next_free = r->free;
         r->free = f;
-        if (p->pool->whole_files || p->o.map_without_bytes)
-            continue;
-        if (mr_buffer_reserve(&f->file, MR_FIRST_ROOM))
-            return mr_fail(err, -ENOMEM, "no memory for %u file buffers", r->depth);
-        mr_buffer_prefault(&f->file);
-        mr_batch_pool_count(p->pool, 0, f->file.cap);
+        f->room = mr_feed_take_room(p);
     }
     return 0;
 }
@@ -127,10 +130,19 @@ static int make_room(struct mr_worker *w, struct flight *f, size_t size)
         f->op.cap = cap;
         return 0;
     }
+    if (size <= f->op.cap)
+        return 0;
+    if (size <= MR_FIRST_ROOM) {
+        f->op.buf = f->room;
+        f->op.cap = MR_FIRST_ROOM;
+        return 0;
+    }
     size_t before = f->file.cap;
-    if (mr_buffer_reserve(&f->file, size))
+    if (mr_buffer_reserve(&f->file, mr_feed_room_bytes(p, size)))
         return -ENOMEM;
     mr_batch_pool_count(p->pool, before, f->file.cap);
+    if (f->op.have && f->op.buf == f->room)
+        memcpy(f->file.data, f->room, f->op.have);
     f->op.buf = f->file.data;
     f->op.cap = f->file.cap;
     return 0;
@@ -153,7 +165,8 @@ static int find(struct mr_worker *w, struct flight *f)
     int code = mr_dataset_path(p->data, f->task.index, f->path, sizeof f->path);
     if (code < 0)
         return code;
-    f->op = (struct mr_uring_op){.path = f->path,
+    f->op = (struct mr_uring_op){.dir = mr_dataset_folder(p->data),
+                                 .path = f->path,
                                  .max = p->o.max_file_bytes,
                                  .known = mr_feed_known_bytes(p, f->task.index)};
     return f->op.known ? 0 : mr_uring_reader_find(r->reader, &f->op);
@@ -162,10 +175,34 @@ static int find(struct mr_worker *w, struct flight *f)
 static size_t room_for(struct mr_worker *w, const struct flight *f, int found)
 {
     if (found)
-        return mr_direct_round(f->op.size);
+        return f->op.direct ? mr_direct_round(f->op.size) : f->op.size;
     if (f->op.known)
         return f->op.known + 1;
     return w->p->pool->whole_files ? w->p->pool->slot_bytes : MR_FIRST_ROOM;
+}
+
+/* A file of unknown size may have the room that the one before left over. */
+static void lend_spare(struct flight *f)
+{
+    const struct mr_work_batch *b = f->task.batch;
+    if (f->spare_of.batch == b && f->spare_of.epoch == b->pub.epoch &&
+        f->spare_of.number == b->pub.number &&
+        !mr_slot_lend(f->task.batch, f->task.slot, &f->spare))
+        return;
+    f->spare_of.batch = NULL;
+}
+
+/* Where the file ends up, in just the room that it needs. */
+static uint8_t *pack(struct flight *f)
+{
+    struct mr_work_batch *b = f->task.batch;
+    uint8_t *at = mr_slot_pack(b, f->task.slot, f->op.buf, f->op.size, &f->spare);
+    if (!at)
+        return f->op.buf;
+    f->spare_of.batch = b;
+    f->spare_of.epoch = b->pub.epoch;
+    f->spare_of.number = b->pub.number;
+    return at;
 }
 
 /* Begin to read the sample that the task names now, or give the slot up. */
@@ -182,6 +219,8 @@ static void take_off(struct mr_worker *w, struct flight *f)
             land(w, f, NULL, 0);
             return;
         }
+    if (p->pool->whole_files && !code && !f->op.known)
+        lend_spare(f);
     if (make_room(w, f, room_for(w, f, code))) {
         mr_uring_op_drop(&f->op);
         mr_ledger_give_up(p, &f->task, "read", -ENOMEM);
@@ -262,6 +301,8 @@ static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
         }
         data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
         len = p->pool->slot_bytes;
+    } else if (!f->op.known) {
+        data = pack(f);
     }
     land(w, f, data, len);
 }
@@ -272,7 +313,7 @@ static void hold(struct mr_worker *w, struct flight *f)
     struct mr_device *storage = w->p->o.storage;
     struct rings *r = w->engine;
     struct mr_device_place place;
-    mr_device_place_path(storage, f->path, f->op.inode, &place);
+    mr_device_place_path(storage, f->op.dir, f->path, f->op.inode, &place);
     f->due_ns = mr_device_reserve_file(storage, f->start_ns, &place, f->op.size);
     f->task.batch->cost[f->task.slot].overdue =
         f->op.done_ns > f->due_ns + (f->asked_ns - f->start_ns);
