@@ -12,6 +12,9 @@ int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
 {
     if (!width || !height)
         return mr_fail(f->error, -EBADMSG, "an image of %u x %u pixels", width, height);
+    if (width > MR_IMAGE_MAX_SIDE || height > MR_IMAGE_MAX_SIDE)
+        return mr_fail(f->error, -EFBIG, "%u x %u pixels, more than the limit of %u a side", width,
+                       height, MR_IMAGE_MAX_SIDE);
     if ((uint64_t)width * height > f->opts->max_pixels)
         return mr_fail(f->error, -EFBIG, "%u x %u pixels, more than the limit of %llu", width,
                        height, (unsigned long long)f->opts->max_pixels);

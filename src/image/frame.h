@@ -5,6 +5,8 @@
 
 #include "plane_resizer.h"
 
+#define MR_IMAGE_MAX_SIDE 65535 /* pixels: what a JPEG's header can say, and for PNG the same */
+
 struct mr_frame {
     const uint8_t *bytes;
     size_t len;
@@ -15,7 +17,7 @@ struct mr_frame {
     struct mr_error *error; /* the reader's words when it fails */
 };
 
-/* Check the size against the limit and draw what part is shown.  0 or -EFBIG or -EBADMSG. */
+/* Check the size against the limits and draw what part is shown.  0 or -EFBIG or -EBADMSG. */
 int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
                     struct mr_region *out);
 

@@ -33,6 +33,9 @@ struct mr_kernels {
     /* out[x] = sum over t of in[start[x] + t] * weight[x][t], for all outputs of the axis, which
      * has MR_AXIS_LANES lanes.  `in` is readable for 64 values past the last tap. */
     void (*blend_columns)(const int16_t *in, const struct mr_axis *axis, int16_t *out);
+    /* The same as blend_rows for n_taps rows of values, from 0 to n - 1. */
+    void (*blend_values)(const int16_t *const *rows, const int16_t *weights, uint32_t n_taps,
+                         uint32_t n, int16_t *out);
     /* JFIF's YCbCr to RGB in place, clamped. */
     void (*ycc_to_rgb)(int16_t *y_r, int16_t *cb_g, int16_t *cr_b, uint32_t n);
     /* RGB triples to three rows. */
@@ -45,6 +48,10 @@ struct mr_kernels {
 
 /* NULL when this processor cannot run them. */
 const struct mr_kernels *mr_kernels_pick(enum mr_image_simd simd);
+
+/* blend_values for all instruction sets: only pictures of odd shapes need it. */
+void mr_blend_values(const int16_t *const *rows, const int16_t *weights, uint32_t n_taps,
+                     uint32_t n, int16_t *out);
 
 /* Each instruction set's own; mr_kernels_pick decides whether they may run. */
 extern const struct mr_kernels mr_kernels_scalar;

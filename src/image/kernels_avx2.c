@@ -254,6 +254,7 @@ const struct mr_kernels mr_kernels_avx2 = {
     .name = "avx2",
     .blend_rows = blend_rows,
     .blend_columns = blend_columns,
+    .blend_values = mr_blend_values,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
     .finish = finish,

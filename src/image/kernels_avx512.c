@@ -218,6 +218,7 @@ const struct mr_kernels mr_kernels_avx512 = {
     .name = "avx512",
     .blend_rows = blend_rows,
     .blend_columns = blend_columns,
+    .blend_values = mr_blend_values,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
     .finish = finish,

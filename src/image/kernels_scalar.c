@@ -93,6 +93,17 @@ static void blend_columns(const int16_t *restrict in, const struct mr_axis *axis
         blend_pairs(in, axis, axis->n_pairs, out);
 }
 
+void mr_blend_values(const int16_t *const *rows, const int16_t *weights, uint32_t n_taps,
+                     uint32_t n, int16_t *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t sum = 8192;
+        for (uint32_t t = 0; t < n_taps; t++)
+            sum += rows[t][i] * weights[t];
+        out[i] = (int16_t)(sum >> 14);
+    }
+}
+
 /* y + v between 0 and MR_VALUE_MAX, without leaving 16 bits. */
 static inline int16_t add_clamped(int16_t y, int16_t v)
 {
@@ -181,6 +192,7 @@ const struct mr_kernels mr_kernels_scalar = {
     .name = "scalar",
     .blend_rows = blend_rows,
     .blend_columns = blend_columns,
+    .blend_values = mr_blend_values,
     .ycc_to_rgb = ycc_to_rgb,
     .split_rgb = split_rgb,
     .finish = finish,

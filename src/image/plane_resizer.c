@@ -14,6 +14,12 @@
  * planes advance together, by one stripe each; an output row is made as soon as all its rows are
  * there.  Invariant: rows start[next] .. n_stripes * stripe_rows - 1 of each plane are in its ring.
  *
+ * Each output row costs the width of the picture that way.  That is in proportion to the picture
+ * unless it is much wider and much lower than the output: a picture of 65,535 x 1 would be blended
+ * 224 times.  Where that exceeds MR_RESIZER_MOST_WORK, columns are blended first, once for each
+ * row that arrives, and then rows at the output's width, which is in proportion to the output.
+ * Only rounding differs.
+ *
  * Memory past the samples of a row is read by the kernels (with weight 0), never undefined: it
  * comes from the system as zeros. */
 #include "plane_resizer.h"
@@ -46,6 +52,7 @@ void mr_resizer_fini(struct mr_resizer *r)
         mr_axis_fini(&r->planes[i].own_across);
         mr_axis_fini(&r->planes[i].own_down);
         mr_buffer_fini(&r->planes[i].ring);
+        mr_buffer_fini(&r->planes[i].narrow_ring);
     }
     mr_buffer_fini(&r->due);
     mr_buffer_fini(&r->blended);
@@ -146,6 +153,24 @@ static void schedule(struct mr_resizer *r)
     }
 }
 
+/* From one row of values to the next. */
+static size_t values_stride(const struct mr_resizer *r)
+{
+    return ((size_t)r->opts.width / MR_ROW_ALIGN + 1) * MR_ROW_ALIGN;
+}
+
+/* Decide in which order a plane is blended, by counting the multiplications of the usual one. */
+static void choose_order(const struct mr_resizer *r, struct mr_resizer_plane *p)
+{
+    const struct mr_axis *down = p->down, *across = p->across;
+    uint64_t cols = across->end - across->first, rows = down->end - down->first, n_taps = 0;
+    uint64_t width = (r->opts.width + MR_AXIS_LANES - 1) / MR_AXIS_LANES * MR_AXIS_LANES;
+    for (uint32_t y = 0; y < r->opts.height; y++)
+        n_taps += (down->n_taps[y] + 1) / 2 * 2;
+    uint64_t work = n_taps * cols + r->opts.height * width * across->n_pairs * 2;
+    p->columns_first = work > MR_RESIZER_MOST_WORK * (rows * cols + r->opts.height * width);
+}
+
 static int reserve_memory(struct mr_resizer *r)
 {
     size_t widest = 0, most_taps = 0;
@@ -156,12 +181,15 @@ static int reserve_memory(struct mr_resizer *r)
         widest = p->stride > widest ? p->stride : widest;
         most_taps = 2 * p->down->n_pairs > most_taps ? 2 * p->down->n_pairs : most_taps;
         ret = mr_buffer_reserve(&p->ring, p->n_ring * p->stride);
+        choose_order(r, p);
+        if (!ret && p->columns_first)
+            ret =
+                mr_buffer_reserve(&p->narrow_ring, p->n_ring * values_stride(r) * sizeof(int16_t));
     }
-    size_t values = ((size_t)r->opts.width / MR_ROW_ALIGN + 1) * MR_ROW_ALIGN;
     if (!ret)
         ret = mr_buffer_reserve(&r->blended, (widest + 2 * MR_ROW_ALIGN) * sizeof(int16_t));
     if (!ret)
-        ret = mr_buffer_reserve(&r->narrow, 3 * values * sizeof(int16_t));
+        ret = mr_buffer_reserve(&r->narrow, 3 * values_stride(r) * sizeof(int16_t));
     if (!ret)
         ret = mr_buffer_reserve(&r->tap_rows, most_taps * sizeof(uint8_t *));
     return ret;
@@ -205,10 +233,50 @@ int mr_resizer_wants_stripe(const struct mr_resizer *r)
     return 0;
 }
 
+static int16_t *narrow_row(const struct mr_resizer *r, const struct mr_resizer_plane *p,
+                           uint32_t row)
+{
+    return (int16_t *)p->narrow_ring.data + row % p->n_ring * values_stride(r);
+}
+
+/* Blend the columns of those rows of the stripe that has arrived which are still needed. */
+static void narrow_stripe(struct mr_resizer *r, unsigned plane)
+{
+    static const int16_t copy[2] = {MR_WEIGHT_ONE, 0};
+    uint64_t begin_ns = mr_clock_ns();
+    struct mr_resizer_plane *p = &r->planes[plane];
+    uint32_t first = r->n_stripes * p->shape.stripe_rows, end = first + p->shape.stripe_rows;
+    first = first > p->down->start[r->next] ? first : p->down->start[r->next];
+    end = end < p->down->end ? end : p->down->end;
+    for (uint32_t row = first; row < end; row++) {
+        const uint8_t *at = mr_resizer_row(r, plane, row), *rows[2] = {at, at};
+        int16_t *blended = (int16_t *)r->blended.data;
+        r->kernels->blend_rows(rows, copy, 1, p->across->first, p->across->end, blended);
+        r->kernels->blend_columns(blended, p->across, narrow_row(r, p, row));
+    }
+    r->spent_ns += mr_clock_ns() - begin_ns;
+}
+
+/* One plane's share of output row y, of rows that are as wide as the output. */
+static int16_t *blend_narrow(struct mr_resizer *r, unsigned plane, uint32_t y)
+{
+    struct mr_resizer_plane *p = &r->planes[plane];
+    const struct mr_axis *down = p->down;
+    const int16_t **rows = (const int16_t **)r->tap_rows.data;
+    for (uint32_t t = 0; t < down->n_taps[y]; t++)
+        rows[t] = narrow_row(r, p, down->start[y] + t);
+    int16_t *out = (int16_t *)r->narrow.data + plane * values_stride(r);
+    r->kernels->blend_values(rows, down->weights + (size_t)y * down->n_pairs * 2, down->n_taps[y],
+                             r->opts.width, out);
+    return out;
+}
+
 /* One plane's share of output row y, in r->narrow. */
 static int16_t *blend_plane(struct mr_resizer *r, unsigned plane, uint32_t y)
 {
     struct mr_resizer_plane *p = &r->planes[plane];
+    if (p->columns_first)
+        return blend_narrow(r, plane, y);
     const struct mr_axis *down = p->down, *across = p->across;
     const uint8_t **rows = (const uint8_t **)r->tap_rows.data;
     uint32_t n_pairs = (down->n_taps[y] + 1) / 2, last = down->start[y] + down->n_taps[y] - 1;
@@ -219,8 +287,7 @@ static int16_t *blend_plane(struct mr_resizer *r, unsigned plane, uint32_t y)
     int16_t *blended = (int16_t *)r->blended.data;
     const int16_t *weights = down->weights + (size_t)y * down->n_pairs * 2;
     r->kernels->blend_rows(rows, weights, n_pairs, across->first, across->end, blended);
-    size_t values = ((size_t)r->opts.width / MR_ROW_ALIGN + 1) * MR_ROW_ALIGN;
-    int16_t *out = (int16_t *)r->narrow.data + plane * values;
+    int16_t *out = (int16_t *)r->narrow.data + plane * values_stride(r);
     r->kernels->blend_columns(blended, across, out);
     return out;
 }
@@ -248,8 +315,13 @@ static void make_row(struct mr_resizer *r, uint32_t y)
 void mr_resizer_advance(struct mr_resizer *r)
 {
     const uint32_t *due = (const uint32_t *)r->due.data;
+    if (mr_resizer_done(r))
+        return;
+    for (unsigned i = 0; i < r->n_planes; i++)
+        if (r->planes[i].columns_first)
+            narrow_stripe(r, i);
     r->n_stripes++;
-    if (mr_resizer_done(r) || due[r->next] > r->n_stripes)
+    if (due[r->next] > r->n_stripes)
         return;
     uint64_t begin_ns = mr_clock_ns();
     do {

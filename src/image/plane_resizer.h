@@ -8,6 +8,10 @@
 #ifndef MR_PLANE_RESIZER_H
 #define MR_PLANE_RESIZER_H
 
+/* The kernels multiply at most so often for each sample of a plane that is shown and each value
+ * that is written, where the values of a row count in whole groups of MR_AXIS_LANES. */
+#define MR_RESIZER_MOST_WORK 32
+
 #include "kernels.h"
 
 #include <millrace/image.h>
@@ -50,6 +54,8 @@ struct mr_resizer_plane {
     struct mr_buffer ring; /* the last n_ring rows that arrived */
     uint32_t n_ring;
     size_t stride;
+    int columns_first;
+    struct mr_buffer narrow_ring; /* with columns_first: the same rows at the output's width */
 };
 
 struct mr_resizer {
