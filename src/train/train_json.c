@@ -76,12 +76,12 @@ struct mr_json *mr_train_result_json(const struct mr_train_opts *o, const struct
     mr_json_set(j, "steps", mr_json_int((int64_t)r->steps));
     mr_json_set(j, "seconds", mr_json_real(r->seconds));
     mr_json_set(j, "input_wait_s", mr_json_real(r->input_wait_s));
+    mr_json_set(j, "input_wait_share", mr_json_real(mr_train_wait_share(r)));
     mr_json_set(j, "first_fill_s", mr_json_real(r->first_fill_s));
     mr_json_set(j, "compute_s", mr_json_real(r->compute_s));
     mr_json_set(j, "checkpoint_stall_s", mr_json_real(r->checkpoint_stall_s));
     mr_json_set(j, "images", mr_json_int((int64_t)r->images));
-    mr_json_set(j, "images_per_s",
-                mr_json_real(r->seconds > 0 ? (double)r->images / r->seconds : 0));
+    mr_json_set(j, "images_per_s", mr_json_real(mr_train_images_per_s(r)));
     mr_json_set(j, "au", mr_json_real(r->au));
     mr_json_set(j, "harness_s_per_step", mr_json_real(r->harness_s));
     mr_json_set(j, "loss", learns ? per_step(r, loss_of) : mr_json_array());

@@ -1,8 +1,11 @@
 /* trainer.c - see trainer.h.
  *
- *     |<------------------- step --------------------->|
- *     | wait for the batch | forward backward update   | checkpoint call |
- *                            `-- may wait for a snapshot --'
+ *                  |<--------------------------- step ---------------------------->|
+ *     | first fill | wait for the batch | forward backward update | checkpoint call |
+ *                                         `-- may wait for a snapshot --'
+ *
+ * Nothing could be fetched before the run began, so the wait for the very first batch is no part of
+ * a step.
  *
  * All times are taken here, once, at the seams; the sums over the steps are the result.  The loop
  * is the same on the CPU and on an emulated accelerator, with input and without. */
@@ -11,6 +14,7 @@
 #include "clock.h"
 #include "draw.h"
 #include "errtext.h"
+#include "trace_mark.h"
 
 #include <millrace/trace.h>
 
@@ -36,9 +40,12 @@ struct trainer {
     unsigned n_held;               /* of them, those that are held now */
     struct mr_batch synthetic;     /* when there is no data set */
     uint64_t total;                /* steps */
-    uint64_t steps_per_epoch;      /* 0: synthetic */
+    uint64_t epoch;                /* of the next batch */
     uint64_t cap;                  /* room in out->step */
     uint64_t first;                /* steps done before this run */
+    uint64_t last;                 /* the step that the state is of; 0: none of this run */
+    struct mr_position next;       /* what comes after it */
+    int spoiled;                   /* the state is not that of a whole step any more */
     atomic_uint_fast64_t stall_ns; /* of the step that is under way; threads of the optimizer add */
     uint64_t epoch_images, epoch_correct;
     double started_s;
@@ -55,10 +62,17 @@ static int stop_wanted(void *ctx)
     return t->o->pipe.should_stop && t->o->pipe.should_stop(t->o->pipe.should_stop_ctx);
 }
 
+static int saves_none(const struct trainer *t)
+{
+    return t->saver && !t->o->final_checkpoint &&
+           !mr_run_saver_is_due(t->saver, t->first, t->total);
+}
+
 static void tell(struct trainer *t, const char *what, double loss, double accuracy)
 {
-    struct mr_train_progress now = {t->first + t->out->steps, t->total, loss, accuracy,
-                                    t->out->accuracy,         what};
+    struct mr_train_progress now = {
+        t->first + t->out->steps,    t->total,     loss, accuracy, t->out->accuracy, what,
+        mr_train_wait_share(t->out), saves_none(t)};
     if (t->o->progress)
         t->o->progress(t->o->progress_ctx, &now);
 }
@@ -111,6 +125,16 @@ static int make_synthetic(struct trainer *t, unsigned n_classes)
     return 0;
 }
 
+/* All epochs together have fewer batches than a step: as many epochs as one step takes. */
+static int reopen_for_one_step(struct trainer *t, struct mr_pipeline_opts *p)
+{
+    uint64_t per_epoch = mr_pipeline_n_batches(t->pipe);
+    mr_pipeline_close(t->pipe);
+    t->pipe = NULL;
+    p->epochs = (unsigned)((t->n_batches + per_epoch - 1) / per_epoch);
+    return mr_pipeline_open(t->o->data, p, &t->pipe, t->err);
+}
+
 static int open_pipeline(struct trainer *t)
 {
     struct mr_pipeline_opts p = t->o->pipe;
@@ -119,20 +143,20 @@ static int open_pipeline(struct trainer *t)
     p.hold = t->n_batches;
     p.epochs = t->o->epochs ? t->o->epochs : 1;
     p.start_on_next = 1;
-    p.start = t->out->from.position;
+    if (!t->o->synthetic) /* which draws its first step's batches, and no more */
+        p.start = t->out->from.position;
     if (t->o->steps) /* as many epochs as that takes */
         p.epochs = 1u << 30;
     int r = mr_pipeline_open(t->o->data, &p, &t->pipe, t->err);
+    if (!r && !t->out->from.resumed && mr_pipeline_n_left(t->pipe) < t->n_batches)
+        r = reopen_for_one_step(t, &p);
     if (r)
         return r;
-    uint64_t per_epoch = mr_pipeline_n_batches(t->pipe) / t->n_batches;
-    if (!per_epoch)
-        return mr_fail(t->err, -EINVAL,
-                       "an epoch has %llu batches, and a step takes %u of them: use fewer "
-                       "accelerators or a smaller --batch",
-                       (unsigned long long)mr_pipeline_n_batches(t->pipe), t->n_batches);
-    t->steps_per_epoch = per_epoch;
-    t->total = t->o->steps ? t->o->steps : per_epoch * p.epochs;
+    struct mr_position at;
+    mr_pipeline_position(t->pipe, &at);
+    t->epoch = at.epoch;
+    uint64_t before = t->o->synthetic ? 0 : t->first;
+    t->total = t->o->steps ? t->o->steps : before + mr_pipeline_n_left(t->pipe) / t->n_batches;
     if (t->first >= t->total)
         return mr_fail(t->err, -EINVAL,
                        "%s has step %llu already: nothing is left of %llu steps; ask for more",
@@ -171,6 +195,19 @@ static double harness_cost(const struct trainer *t)
     return excess[HARNESS_STEPS / 2];
 }
 
+static struct mr_run_order run_order(const struct mr_train_opts *o)
+{
+    const struct mr_pipeline_opts *p = &o->pipe;
+    struct mr_run_order order = {.seed = p->seed,
+                                 .shuffle = p->shuffle,
+                                 .batch = p->batch,
+                                 .world = p->world ? p->world : 1,
+                                 .n_samples = o->data ? mr_dataset_size(o->data) : 0};
+    if (p->shuffle == MR_SHUFFLE_WINDOW)
+        order.window = p->window;
+    return order;
+}
+
 /* Checkpoints, and where an earlier run had come to. */
 static int open_saver(struct trainer *t)
 {
@@ -178,7 +215,7 @@ static int open_saver(struct trainer *t)
     struct mr_run_saver_opts s = {.how = o->checkpoint,
                                   .every = o->checkpoint_every,
                                   .resume = o->resume,
-                                  .seed = o->pipe.seed,
+                                  .order = run_order(o),
                                   .passed_over = o->passed_over,
                                   .ctx = o->progress_ctx};
     unsigned n;
@@ -187,7 +224,7 @@ static int open_saver(struct trainer *t)
         t->out->state_bytes += state[i].bytes;
     int r = mr_run_saver_open(t->accelerator, &s, &t->saver, &t->out->from, t->err);
     t->first = t->out->from.step;
-    return r;
+    return r == -EINTR && stop_wanted(t) ? -ECANCELED : r; /* while it waited for the folder */
 }
 
 static int set_up(struct trainer *t)
@@ -229,7 +266,8 @@ static int set_up(struct trainer *t)
 /* Draw the batches of a step; 1, 0 when there are no more, -errno. */
 static int draw(struct trainer *t)
 {
-    int ends = 0; /* of epochs in a row: a second one means that it was the last */
+    /* A step may span epochs.  Two ends in a row mean that the first was the last one's. */
+    int ends = 0;
     while (t->n_held < t->n_batches && ends < 2) {
         int r = mr_pipeline_next(t->pipe, &t->batch[t->n_held]);
         if (r < 0)
@@ -255,9 +293,14 @@ static int input(struct trainer *t)
     return 1;
 }
 
-static int record(struct trainer *t, const struct mr_step_record *s)
+static int record(struct trainer *t, struct mr_step_record *s)
 {
     struct mr_train_result *out = t->out;
+    if (!out->steps) {
+        out->first_fill_s = s->wait_s;
+        s->step_s -= s->wait_s;
+        s->wait_s = 0;
+    }
     if (out->steps == t->cap) {
         uint64_t cap = t->cap ? 2 * t->cap : 256;
         void *more = realloc(out->step, cap * sizeof *out->step);
@@ -272,8 +315,6 @@ static int record(struct trainer *t, const struct mr_step_record *s)
     out->input_wait_s += s->wait_s;
     out->compute_s += s->compute_s;
     out->checkpoint_stall_s += s->stall_s;
-    if (out->steps == 1)
-        out->first_fill_s = s->wait_s;
     return 0;
 }
 
@@ -286,20 +327,29 @@ static void before_write(void *ctx, unsigned tensor)
     atomic_fetch_add(&t->stall_ns, mr_clock_ns() - start);
 }
 
+/* The call that began a checkpoint.  A lazy one returns before a byte is written, so it has no
+ * rate; Write spans have it. */
+static void trace_checkpoint(const struct trainer *t, uint64_t begin)
+{
+    int lazy = t->o->checkpoint->mode == MR_CHECKPOINT_LAZY;
+    mr_trace_span(MR_PHASE_CHECKPOINT, begin, mr_trace_now(), lazy ? 0 : t->out->state_bytes,
+                  MR_NONE);
+}
+
 /* Begin a checkpoint if one is due; what the call takes is part of the step. */
 static int save(struct trainer *t, struct mr_step_record *s)
 {
-    struct mr_position next = {0};
     double begin = now_s();
     uint64_t traced = mr_trace_now();
     if (t->pipe)
-        mr_pipeline_position(t->pipe, &next);
-    int r = mr_run_saver_after_step(t->saver, t->first + t->out->steps + 1, &next, t->err);
+        mr_pipeline_position(t->pipe, &t->next);
+    t->last = t->first + t->out->steps + 1;
+    int r = mr_run_saver_after_step(t->saver, t->last, &t->next, t->err);
     double took = now_s() - begin;
     s->stall_s += took;
     s->step_s += took;
     if (r == 1)
-        mr_trace_span(MR_PHASE_CHECKPOINT, traced, mr_trace_now(), t->out->state_bytes, MR_NONE);
+        trace_checkpoint(t, traced);
     return r < 0 ? r : 0;
 }
 
@@ -322,6 +372,7 @@ static int diverged(struct trainer *t, uint64_t step)
 {
     int64_t good = t->saver ? mr_run_saver_last_good(t->saver) : -1;
     char where[96] = "";
+    t->spoiled = 1;
     if (good >= 0)
         snprintf(where, sizeof where, "; the last good checkpoint is that of step %lld",
                  (long long)good);
@@ -349,6 +400,7 @@ static int one_step(struct trainer *t)
     atomic_store(&t->stall_ns, 0);
     r = mr_accelerator_step(t->accelerator, t->batch, t->n_batches, number, &hooks, &outcome,
                             t->err);
+    t->spoiled = r && r != -ECANCELED; /* being stopped, it has changed nothing */
     if (r)
         return r;
     double done = now_s();
@@ -392,6 +444,7 @@ static int evaluate(struct trainer *t)
                                  .shuffle = MR_SHUFFLE_NONE,
                                  .seed = o->pipe.seed,
                                  .keep_last = 1,
+                                 .untraced = 1, /* its samples are those of another data set */
                                  .decode = &decode,
                                  .max_file_bytes = o->pipe.max_file_bytes,
                                  .max_error_share = o->pipe.max_error_share,
@@ -427,13 +480,24 @@ static int evaluate(struct trainer *t)
     return 0;
 }
 
+/* Whether the batches of the last step reached the end of an epoch, or of several. */
+static int end_of_epoch(struct trainer *t)
+{
+    struct mr_position at = {.epoch = t->epoch};
+    if (t->pipe)
+        mr_pipeline_position(t->pipe, &at);
+    int over = at.epoch != t->epoch;
+    t->epoch = at.epoch;
+    return over;
+}
+
 /* After a step: an epoch may be over.  1 = enough, 0 = go on, -errno. */
 static int after_step(struct trainer *t)
 {
     struct mr_train_result *out = t->out;
     uint64_t done = t->first + out->steps;
     int last = done == t->total;
-    int epoch_over = t->steps_per_epoch && done % t->steps_per_epoch == 0;
+    int epoch_over = end_of_epoch(t);
     if ((epoch_over || last) && t->epoch_images) {
         out->train_accuracy = (double)t->epoch_correct / (double)t->epoch_images;
         t->epoch_images = t->epoch_correct = 0;
@@ -465,13 +529,27 @@ static double utilization(const struct trainer *t)
     return total > 0 ? fmin(busy / total, 1) : NAN;
 }
 
+/* The final checkpoint: what the last whole step left. */
+static int save_last(struct trainer *t)
+{
+    if (!t->o->final_checkpoint || !t->last || t->spoiled)
+        return 0;
+    uint64_t traced = mr_trace_now();
+    int r = mr_run_saver_last_step(t->saver, t->last, &t->next, t->err);
+    if (r == 1)
+        trace_checkpoint(t, traced);
+    return r < 0 ? r : 0;
+}
+
 /* Wait for what is still under way in the background, and take the account. */
 static int conclude_saving(struct trainer *t)
 {
     struct mr_train_result *out = t->out;
     double begin = now_s();
     tell(t, "saving", NAN, NAN);
+    int saved = save_last(t);
     int r = mr_run_saver_finish(t->saver, t->err);
+    r = saved ? saved : r;
     out->drain_s = now_s() - begin;
     unsigned n = mr_run_saver_n(t->saver);
     out->record = calloc(n ? n : 1, sizeof *out->record);
@@ -491,6 +569,7 @@ int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, str
     if (!r)
         tell(&t, "filling", NAN, NAN);
     t.started_s = now_s();
+    mr_trace_mark(MR_MARK_BEGIN);
     while (!r && !over) {
         int did = stop_wanted(&t) ? -ECANCELED : one_step(&t);
         r = did < 0 ? did : 0;
@@ -503,9 +582,12 @@ int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, str
     }
     out->partial = r == -ECANCELED;
     out->au = utilization(&t);
-    mr_trace_mark("end of run");
+    mr_trace_mark(MR_MARK_END);
+    if (out->partial && err)
+        *err = (struct mr_error){0}; /* what the last checkpoint has to say matters more */
     int saved = t.saver ? conclude_saving(&t) : 0;
-    r = r ? r : saved;
+    if (saved < 0 && (!r || out->partial))
+        r = saved;
     release(&t);
     if (t.pipe)
         mr_pipeline_get_stats(t.pipe, &out->stats);
@@ -515,6 +597,17 @@ int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, str
     free(t.synthetic.data);
     free(t.synthetic.samples);
     return r;
+}
+
+double mr_train_wait_share(const struct mr_train_result *r)
+{
+    return r->seconds > 0 ? r->input_wait_s / r->seconds : 0;
+}
+
+double mr_train_images_per_s(const struct mr_train_result *r)
+{
+    double seconds = r->first_fill_s + r->seconds;
+    return seconds > 0 ? (double)r->images / seconds : 0;
 }
 
 void mr_train_result_fini(struct mr_train_result *r)

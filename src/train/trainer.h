@@ -15,6 +15,8 @@ struct mr_train_progress {
     double loss, accuracy; /* of the last step's images; NaN when emulated */
     double held_accuracy;  /* of the last evaluation, NaN before the first */
     const char *what;      /* "filling", "training", "evaluating", "saving" */
+    double wait_share;     /* mr_train_wait_share so far */
+    int saves_none; /* checkpoints are wanted, but the run ends before the first one is due */
 };
 
 struct mr_train_opts {
@@ -31,6 +33,8 @@ struct mr_train_opts {
     double learning_rate;
     const struct mr_checkpoint_opts *checkpoint; /* borrows; NULL = none */
     unsigned checkpoint_every;                   /* steps */
+    int final_checkpoint; /* one of the last step too, also when the run is stopped or input fails
+                           */
     int resume;
     void (*passed_over)(void *ctx, const char *path, const char *why); /* while resuming */
     double until_accuracy; /* stop when an evaluation reaches it; 0 = never */
@@ -38,6 +42,7 @@ struct mr_train_opts {
     void *progress_ctx;
 };
 
+/* The first step begins when its batch is there: the first fill stands before it. */
 struct mr_step_record {
     double step_s; /* from asking for the batch to the end of the step */
     double wait_s; /* for the batch */
@@ -50,9 +55,9 @@ struct mr_train_result {
     struct mr_cores cores;
     uint64_t steps, images;
     struct mr_step_record *step; /* [steps] */
+    double first_fill_s;         /* before the first step: the wait for the very first batch */
     double seconds;              /* all steps; evaluations left out */
-    double input_wait_s, compute_s, checkpoint_stall_s;
-    double first_fill_s;   /* of the wait, that for the very first batch */
+    double input_wait_s, compute_s, checkpoint_stall_s; /* of these */
     double harness_s;      /* what the loop itself costs a step, from a trial without input */
     double au;             /* accelerator utilization, first step left out, harness taken off */
     double accuracy;       /* of the last evaluation; NaN */
@@ -67,13 +72,19 @@ struct mr_train_result {
     struct mr_checkpoint_record *record; /* [n_records] the checkpoints, in order */
     unsigned n_records;
     struct mr_checkpoint_status checkpoint; /* at the end; all zero without one */
-    double drain_s; /* from the last step until everything was durable everywhere */
+    double drain_s; /* from the last step until everything was durable everywhere, the final
+                     * checkpoint included */
 };
 
 /* 0, -ECANCELED (the result holds what was done until then), or -errno with words in err.  The
  * result must be freed in any case. */
 int mr_train_run(const struct mr_train_opts *o, struct mr_train_result *out, struct mr_error *err);
 void mr_train_result_fini(struct mr_train_result *r);
+
+/* The share of the steps' time that training waited for input, 0 to 1; 0 before the first step. */
+double mr_train_wait_share(const struct mr_train_result *r);
+/* Images/s, the first fill included. */
+double mr_train_images_per_s(const struct mr_train_result *r);
 
 /* The fields of docs/json.md, "train", but for `storage` and `verdict`, which the caller adds. */
 struct mr_json *mr_train_result_json(const struct mr_train_opts *o,
