@@ -120,7 +120,9 @@ static int run_once(struct mr_baseline_state *b, enum mr_pattern p, unsigned run
 /* A pattern's runs so far. */
 struct tally {
     unsigned n;
-    double *mb, *ops, *written_mb, *written_ops; /* rates of each run */
+    /* Rates of each run. */
+    double *mb, *ops, *written_mb, *written_ops, *ordinary_mb, *ordinary_ops;
+    uint64_t n_ordinary; /* operations */
     uint64_t n_ops, n_late;
     enum mr_coldness cold;
 };
@@ -136,7 +138,10 @@ static void add(struct tally *t, const struct mr_baseline_sample *s, struct mr_b
     t->ops[t->n] = rate((double)s->read.n_ops, s->read.seconds);
     t->written_mb[t->n] = rate((double)s->write_bytes / 1e6, s->write_seconds);
     t->written_ops[t->n] = rate((double)s->write_ops, s->write_seconds);
+    t->ordinary_mb[t->n] = rate((double)s->ordinary.bytes / 1e6, s->ordinary.seconds);
+    t->ordinary_ops[t->n] = rate((double)s->ordinary.n_ops, s->ordinary.seconds);
     t->n++;
+    t->n_ordinary += s->ordinary.n_ops;
     t->n_ops += s->read.n_ops + s->write_ops;
     t->n_late += s->n_late;
     t->cold = s->cold < t->cold ? s->cold : t->cold;
@@ -181,6 +186,11 @@ static int settle(const struct tally *t, struct mr_baseline_result *r)
     }
     if (p == MR_PATTERN_SMALL_FILES)
         r->created_per_s = median_of(t->written_ops, t->n, &code);
+    if (t->n_ordinary) {
+        r->ordinary_mb_per_s = median_of(t->ordinary_mb, t->n, &code);
+        r->ordinary_iops = median_of(t->ordinary_ops, t->n, &code);
+        r->ordinary_runs = keep(by_bytes ? t->ordinary_mb : t->ordinary_ops, t->n, &code);
+    }
     r->runs = keep(by_bytes ? t->mb : t->ops, t->n, &code);
     if (!code)
         code = mr_summarize(r->runs, t->n, &sum);
@@ -196,20 +206,24 @@ static int measure(struct mr_baseline_state *b, enum mr_pattern p, struct mr_bas
     unsigned n = b->o.runs, first = mr_repeat_first(n);
     struct tally t = {.cold = MR_IS_COLD_UNASKED};
     struct mr_baseline_sample *s = malloc(sizeof *s);
-    double *rates = calloc(4 * (size_t)n, sizeof *rates);
+    double *rates = calloc(6 * (size_t)n, sizeof *rates);
     *r = (struct mr_baseline_result){.pattern = p,
                                      .depth = pattern[p].depth,
                                      .block_bytes = pattern[p].block_bytes,
                                      .direct = b->direct && p < MR_PATTERN_SMALL_FILES,
                                      .read_mb_per_s = -1,
                                      .write_mb_per_s = -1,
-                                     .created_per_s = -1};
+                                     .created_per_s = -1,
+                                     .ordinary_mb_per_s = -1,
+                                     .ordinary_iops = -1};
     int code = s && rates ? 0 : mr_fail(b->err, -ENOMEM, "no memory");
     if (!code) {
         t.mb = rates;
         t.ops = rates + n;
         t.written_mb = rates + 2 * (size_t)n;
         t.written_ops = rates + 3 * (size_t)n;
+        t.ordinary_mb = rates + 4 * (size_t)n;
+        t.ordinary_ops = rates + 5 * (size_t)n;
     }
     for (unsigned i = 0; !code && i < n; i++) {
         code = run_once(b, p, i, s);
@@ -285,6 +299,7 @@ void mr_baseline_fini(struct mr_baseline *b)
     for (unsigned p = 0; p < MR_N_PATTERNS; p++) {
         free(b->result[p].runs);
         free(b->result[p].write_runs);
-        b->result[p].runs = b->result[p].write_runs = NULL;
+        free(b->result[p].ordinary_runs);
+        b->result[p].runs = b->result[p].write_runs = b->result[p].ordinary_runs = NULL;
     }
 }

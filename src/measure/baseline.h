@@ -47,10 +47,13 @@ struct mr_baseline_result {
     double read_mb_per_s, write_mb_per_s; /* medians; negative: does not apply */
     double iops;                          /* median: operations, files, syncs a second */
     double created_per_s;                 /* small-files; negative elsewhere */
-    double spread;                        /* of runs: (most - least) / median */
-    struct mr_histogram latency;          /* ns, of all measured runs */
-    const char *cold;                     /* "data", "data+metadata", "unproven"; NULL: emulated,
-                                           * or nothing is read */
+    /* The same reads with buffers in ordinary pages; negative and NULL: not measured. */
+    double ordinary_mb_per_s, ordinary_iops;
+    double *ordinary_runs;       /* [n_runs], as `runs` */
+    double spread;               /* of runs: (most - least) / median */
+    struct mr_histogram latency; /* ns, of all measured runs */
+    const char *cold;            /* "data", "data+metadata", "unproven"; NULL: emulated,
+                                  * or nothing is read */
     unsigned depth;
     uint32_t block_bytes; /* 0: sizes vary */
     int direct;           /* around the page cache */
@@ -68,6 +71,7 @@ struct mr_baseline_opts { /* zero means default */
     const char *device_name;
     enum mr_raw_engine engine;
     int drop_caches; /* the system's, before each run that reads; needs root */
+    int both_pages;  /* direct reads of more than a page again, with buffers in ordinary pages */
     /* About ten times a second; nonzero stops with -ECANCELED. */
     int (*progress)(void *ctx, const struct mr_baseline_progress *now);
     /* As soon as a pattern has been measured. */

@@ -33,6 +33,18 @@ static struct mr_json *latency(const struct mr_histogram *h)
     return o;
 }
 
+/* What buffers in ordinary pages make of the same reads. */
+static struct mr_json *ordinary_pages(const struct mr_baseline_result *r)
+{
+    if (!r->n_runs || r->ordinary_iops < 0)
+        return mr_json_null();
+    struct mr_json *o = mr_json_object();
+    mr_json_set(o, "read_mb_per_s", mr_json_real(r->ordinary_mb_per_s));
+    mr_json_set(o, "iops", mr_json_real(r->ordinary_iops));
+    mr_json_set(o, "runs", list(r->ordinary_runs, r->n_runs));
+    return o;
+}
+
 static void set_setting(struct mr_json *o, const struct mr_baseline *b,
                         const struct mr_baseline_result *r, const struct mr_baseline_opts *opts)
 {
@@ -68,6 +80,7 @@ struct mr_json *mr_baseline_result_json(const struct mr_baseline *b,
     mr_json_set(o, "latency_us", latency(&r->latency));
     mr_json_set(o, "runs", list(r->runs, r->n_runs));
     mr_json_set(o, "write_runs", r->write_runs ? list(r->write_runs, r->n_runs) : mr_json_null());
+    mr_json_set(o, "ordinary_pages", ordinary_pages(r));
     mr_json_set(o, "spread", number_or_null(any ? r->spread : -1));
     mr_json_set(o, "cut", mr_json_bool(r->cut));
     mr_json_set(o, "late_share", opts->device ? mr_json_real(r->late_share) : mr_json_null());

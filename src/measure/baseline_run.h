@@ -37,7 +37,8 @@ struct mr_baseline_state {
 
 /* What one run of a pattern gave. */
 struct mr_baseline_sample {
-    struct mr_raw_result read; /* or syncs */
+    struct mr_raw_result read;     /* or syncs */
+    struct mr_raw_result ordinary; /* with buffers in ordinary pages; no operations: not measured */
     uint64_t write_ops, write_bytes;
     double write_seconds; /* 0: nothing was written */
     int write_cut;

@@ -33,8 +33,9 @@
 
 struct mr_raw_io {
     enum mr_raw_engine engine;
-    struct mr_raw_ring *ring; /* NULL: threads */
-    struct mr_buffer buf;
+    struct mr_raw_ring *ring;  /* NULL: threads */
+    struct mr_buffer buf;      /* in huge pages */
+    struct mr_buffer ordinary; /* the same in ordinary ones, once a job has asked for that */
     size_t n_bytes;
     unsigned max_depth;
     struct mr_raw_slot *slots;  /* [max_depth] */
@@ -92,6 +93,18 @@ int mr_raw_slot_fail(const struct mr_raw_slot *s, const struct mr_raw_job *job,
                    code == -ENODATA ? "the file ends before that" : mr_errno_text(code));
 }
 
+/* Memory that a device cannot compress, all of it touched. */
+static int make_buffer(struct mr_buffer *b, size_t bytes, int ordinary, struct mr_error *err)
+{
+    int r = mr_buffer_reserve(b, bytes);
+    if (r)
+        return mr_fail(err, r, "no memory for %zu bytes of buffers", bytes);
+    if (ordinary)
+        mr_buffer_ordinary(b);
+    mr_noise_fill(b->data, bytes, mr_clock_ns());
+    return 0;
+}
+
 int mr_raw_io_open(enum mr_raw_engine engine, unsigned max_depth, size_t bytes,
                    struct mr_raw_io **out, struct mr_error *err)
 {
@@ -105,13 +118,10 @@ int mr_raw_io_open(enum mr_raw_engine engine, unsigned max_depth, size_t bytes,
     io->idle = calloc(max_depth, sizeof *io->idle);
     io->early = calloc(max_depth, sizeof *io->early);
     io->done = calloc(max_depth, sizeof *io->done);
-    int r = io->slots && io->idle && io->early && io->done ? mr_buffer_reserve(&io->buf, bytes)
-                                                           : -ENOMEM;
-    if (r) {
-        mr_fail(err, r, "no memory for %zu bytes of buffers", bytes);
+    int r = io->slots && io->idle && io->early && io->done ? make_buffer(&io->buf, bytes, 0, err)
+                                                           : mr_fail(err, -ENOMEM, "no memory");
+    if (r)
         goto failed;
-    }
-    mr_noise_fill(io->buf.data, bytes, mr_clock_ns());
     io->engine = MR_RAW_THREADS;
     if (engine != MR_RAW_THREADS) {
         r = mr_raw_ring_open(max_depth, &io->ring, &why);
@@ -145,6 +155,7 @@ void mr_raw_io_close(struct mr_raw_io *io)
         return;
     mr_raw_ring_close(io->ring);
     mr_buffer_fini(&io->buf);
+    mr_buffer_fini(&io->ordinary);
     free(io->slots);
     free(io->idle);
     free(io->early);
@@ -294,10 +305,14 @@ int mr_raw_io_run(struct mr_raw_io *io, const struct mr_raw_job *job, struct mr_
         return mr_fail(err, -EINVAL, "%s: depth %u of %u bytes does not fit", job->name, job->depth,
                        job->max_len);
     memset(out, 0, sizeof *out);
+    struct mr_buffer *buf = job->ordinary ? &io->ordinary : &io->buf;
+    int r = buf->cap ? 0 : make_buffer(buf, io->n_bytes, 1, err);
+    if (r)
+        return r;
     for (unsigned i = 0; i < job->depth; i++)
-        io->slots[i].op.buf = io->buf.data + (size_t)i * job->max_len;
+        io->slots[i].op.buf = buf->data + (size_t)i * job->max_len;
     uint64_t start = mr_clock_ns();
-    int r = io->ring ? ring_run(io, job, out, err) : mr_raw_threads_run(io->slots, job, out, err);
+    r = io->ring ? ring_run(io, job, out, err) : mr_raw_threads_run(io->slots, job, out, err);
     if (!r)
         r = sync_file(job, err);
     out->seconds = (double)(mr_clock_ns() - start) / 1e9;

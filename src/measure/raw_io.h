@@ -25,6 +25,7 @@ struct mr_raw_job {
     int fd;
     int write;
     int sync;         /* fsync at the end, inside the time */
+    int ordinary;     /* buffers in ordinary pages, as most programs have them; else in huge ones */
     unsigned depth;   /* operations under way; depth * max_len fits into the buffers */
     uint32_t max_len; /* of the largest operation; a multiple of 4096 */
     /* Operation i: called from several threads in any order. */

@@ -2,16 +2,22 @@
  *
  * Points are matched by what identifies them (storage, engine, threads, ...); of each one figure is
  * compared: a number, or the mean of a series over time.  A difference counts when it is larger
- * than both points' own spread, and than 5%.  The spread is that of several runs, or within a run
- * of its steps or checkpoints.  Of a figure that was measured once nobody knows it: then a
- * difference counts when one is three times the other, or when something was nothing before, or is
- * nothing now.  What only one of the studies has is listed. */
+ * than 5% and than noise explains.  The noise is known from the spread of several runs, or within a
+ * run of its steps or checkpoints.  So many figures are compared that some would stray by chance:
+ * each has its share of the 5% of pages of identical studies that may have a mark.  Identical
+ * studies hardly ever differ by three times, whatever their noise: there a lower bar is enough.
+ *
+ * Of a figure that was measured once nobody knows the spread: then a difference counts when one is
+ * three times the other, or when something was nothing before, or is nothing now.  What only one of
+ * the studies has is listed. */
 #include "report.h"
 
 #include "errtext.h"
 #include "machine_rows.h"
 #include "page.h"
 #include "scale.h"
+#include "significance.h"
+#include "verdict_words.h"
 #include "view.h"
 
 #include <errno.h>
@@ -20,8 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOISE 0.05
-#define ALONE 3.0 /* times: a difference of figures whose spread is not known */
+#define LEAST  0.05 /* a smaller difference is none */
+#define CHANCE 0.05 /* that a page of two identical studies has a mark */
+#define ALONE  3.0  /* times: a difference of figures whose spread is not known */
+#define LARGE  0.01 /* chance of a difference of as many times, in one figure */
 
 enum better { MORE, LESS, NEITHER };
 
@@ -65,13 +73,15 @@ static const struct measure {
  * again with the proof. */
 #define MEDIANS    "medians of several runs"
 #define CONTROLLED .each = "control", .alone = MEDIANS
+#define N_SINGLE   3 /* of them, whose noise is known */
 
 struct pair { /* what both sides of a comparison have */
     const struct mr_json *root[2];
     const char *name[2];
     const struct mr_report_opts *o;
     struct mr_markup *out;
-    int code; /* what on_csv returned */
+    int code;          /* what on_csv returned */
+    unsigned n_tested; /* figures of the page whose noise is known */
 };
 
 /* What one member says about a point, as people say it; "" when it says nothing. */
@@ -148,9 +158,52 @@ static int find(const struct mr_view *v, const struct measure *m, const char *ke
 
 struct figures { /* of one thing in both studies */
     double x[2];
-    double spread[2];  /* NaN: not known */
-    const char *alone; /* why not, in words */
+    double spread[2];         /* NaN: not known */
+    const char *alone;        /* why not, in words */
+    struct mr_noise noise[2]; /* where the spread is known */
+    struct mr_noise alike;    /* of others that should be as noisy */
+    double zero_p[2];         /* where the spread is known: the chance that such a figure is 0 */
 };
+
+/* The numbers of a list, to be freed; NULL when there are none, or no memory, which the page knows.
+ */
+static double *values_of(const struct mr_view *v, unsigned i, const char *list, unsigned *n)
+{
+    const struct mr_json *each = mr_view_at(v, i, list);
+    size_t len = mr_json_is_array(each) ? mr_json_len(each) : 0;
+    double *x = len ? calloc(len, sizeof *x) : NULL;
+    *n = 0;
+    if (len && !x)
+        v->out->failed = 1;
+    for (unsigned k = 0; x && k < len; k++)
+        if (isfinite(mr_item(each, k)))
+            x[(*n)++] = mr_item(each, k);
+    return x;
+}
+
+/* How likely it is that a point with such a list has none of what is measured: not at all where
+ * each of its values is more than `least`. */
+static double zero_p_of(const struct mr_view *v, unsigned i, const char *list, double least)
+{
+    unsigned n, above = 0;
+    double *x = values_of(v, i, list, &n), p = x ? mr_zero_p(x, n) : 1;
+    for (unsigned k = 0; k < n; k++)
+        above += x[k] > least;
+    free(x);
+    return n > 1 && above == n ? 0 : p;
+}
+
+/* What a list of runs, steps or checkpoints says about the noise of its point. */
+static struct mr_noise noise_of(const struct mr_view *v, unsigned i, const char *list)
+{
+    struct mr_noise noise = {0};
+    unsigned n;
+    double *x = values_of(v, i, list, &n);
+    if (x)
+        noise = strncmp(list, "each_", 5) ? mr_noise_of_runs(x, n) : mr_noise_of_steps(x, n);
+    free(x);
+    return noise;
+}
 
 /* Of the figure in both studies; NaN where there was one of what it is of. */
 static void add_spreads(const struct mr_view v[2], const unsigned point[2], const struct measure *m,
@@ -161,29 +214,44 @@ static void add_spreads(const struct mr_view v[2], const unsigned point[2], cons
     f->alone = words;
     for (unsigned k = 0; k < 2; k++) {
         f->spread[k] = mr_view_list_spread(&v[k], point[k], list);
+        f->noise[k] = noise_of(&v[k], point[k], list);
+        f->zero_p[k] = zero_p_of(&v[k], point[k], list, m->least);
         if (m->each && !mr_view_at(&v[k], point[k], list))
             f->alone = "not known";
     }
 }
 
-/* Is the difference more than noise? */
-static int counts(const struct measure *m, const struct figures *f)
+static int is_known(const struct figures *f)
 {
-    double a = f->x[0], b = f->x[1];
-    if (!(fabs(b - a) > m->least))
-        return 0;
-    if (a == 0 || b == 0)
-        return 1;
-    double times = fmax(a, b) / fmin(a, b);     /* whichever of the studies comes first */
-    if (!isfinite(f->spread[0] + f->spread[1])) /* fmax would pass over one that is not known */
-        return times >= ALONE;
-    return times - 1 > fmax(fmax(f->spread[0], f->spread[1]), NOISE);
+    return isfinite(f->spread[0] + f->spread[1]);
 }
 
-static void difference(const struct measure *m, const struct figures *f, struct mr_markup *out)
+/* Is the figure of study `k` more than noise around 0?  One whose spread is not known counts. */
+static int is_above_0(const struct figures *f, unsigned k, unsigned n_tested)
+{
+    return !isfinite(f->spread[k]) || f->zero_p[k] * n_tested < CHANCE || f->zero_p[k] < LARGE;
+}
+
+/* Is the difference more than noise, where so many figures are compared? */
+static int counts(const struct measure *m, const struct figures *f, unsigned n_tested)
 {
     double a = f->x[0], b = f->x[1];
-    int more = b > a, mark = counts(m, f);
+    if (!(fabs(b - a) > m->least) || !is_above_0(f, b > a, n_tested))
+        return 0;
+    if (a == 0 || b == 0) /* which have no logarithm */
+        return 1;
+    double times = fmax(a, b) / fmin(a, b); /* whichever of the studies comes first */
+    if (!is_known(f))
+        return times >= ALONE;
+    double p = mr_difference_p(a, b, f->noise, &f->alike);
+    return times - 1 > LEAST && (p * n_tested < CHANCE || (times >= ALONE && p < LARGE));
+}
+
+static void difference(const struct pair *p, const struct measure *m, const struct figures *f,
+                       struct mr_markup *out)
+{
+    double a = f->x[0], b = f->x[1];
+    int more = b > a, mark = counts(m, f, p->n_tested);
     const char *word = !mark                         ? ""
                        : m->better == NEITHER        ? "differs"
                        : more == (m->better == MORE) ? "better"
@@ -198,17 +266,17 @@ static void difference(const struct measure *m, const struct figures *f, struct 
     mr_markup_add(out, "</td>");
 }
 
-static void row(const struct measure *m, const char *key, const struct figures *f,
-                struct mr_markup *out)
+static void row(const struct pair *p, const struct measure *m, const char *key,
+                const struct figures *f, struct mr_markup *out)
 {
     char text[32];
     mr_markup_add(out, "<tr><td>");
     mr_markup_text(out, key);
     mr_markup_add(out, "</td>");
-    difference(m, f, out);
+    difference(p, m, f, out);
     for (unsigned k = 0; k < 2; k++)
         mr_markup_add(out, "<td>%s</td>", mr_number_text(f->x[k], text, sizeof text));
-    if (isfinite(f->spread[0] + f->spread[1]))
+    if (is_known(f))
         mr_markup_add(out, "<td>%.1f%%, %.1f%%</td></tr>", 100 * fmin(f->spread[0], 1e4),
                       100 * fmin(f->spread[1], 1e4));
     else
@@ -272,9 +340,87 @@ static int both_have(const struct pair *p, const struct mr_view v[2])
     return 0;
 }
 
+/* A point that both studies have. */
+struct match {
+    unsigned point[2];
+    char kind[128]; /* its storage or device: points of one kind should be much as noisy */
+    char alone[32]; /* room for f.alone */
+    struct figures f;
+};
+
+/* 1 when point `i` of the first study is in both, and has figures. */
+static int match(const struct mr_view v[2], const struct measure *m, unsigned i, struct match *out)
+{
+    char key[256];
+    key_of(&v[0], i, m, key, sizeof key);
+    int other = find(&v[1], m, key);
+    if (other < 0)
+        return 0;
+    *out = (struct match){.point = {i, (unsigned)other}};
+    for (unsigned k = 0; k < 2; k++)
+        out->f.x[k] = figure_of(&v[k], out->point[k], m);
+    const double *x = out->f.x;
+    if (!(x[0] >= 0 && x[1] >= 0 && x[0] + x[1] > 0 && isfinite(x[0] + x[1])))
+        return 0;
+    int on_storage = mr_view_text(&v[0], i, "storage") != NULL;
+    key_words(&v[0], i, on_storage ? "storage" : m->keys[0], out->kind, sizeof out->kind);
+    add_spreads(v, out->point, m, &out->f, out->alone, sizeof out->alone);
+    return 1;
+}
+
+/* For each, what the others of its kind say about noise. */
+static void add_alike(struct match *list, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned k = 0; k < n; k++)
+            if (k != i && !strcmp(list[i].kind, list[k].kind))
+                for (unsigned of = 0; of < 2; of++)
+                    mr_noise_add(&list[i].f.alike, &list[k].f.noise[of]);
+}
+
+/* All of them, to be freed; NULL when there are none, or no memory, which the page knows. */
+static struct match *matches(const struct pair *p, const struct mr_view v[2],
+                             const struct measure *m, unsigned *n)
+{
+    *n = 0;
+    if (!mr_view_n(&v[0]))
+        return NULL;
+    struct match *list = calloc(mr_view_n(&v[0]), sizeof *list);
+    if (!list)
+        p->out->failed = 1;
+    for (unsigned i = 0; list && i < mr_view_n(&v[0]); i++)
+        *n += (unsigned)match(v, m, i, &list[*n]);
+    add_alike(list, *n);
+    return list;
+}
+
+static void view_both(const struct pair *p, const struct measure *m, struct mr_view v[2])
+{
+    for (unsigned k = 0; k < 2; k++)
+        v[k] = (struct mr_view){
+            .e = mr_view_find(p->root[k], m->experiment), .out = p->out, .o = p->o};
+}
+
+/* Figures of all tables whose noise is known. */
+static unsigned count_tested(const struct pair *p)
+{
+    unsigned n_tested = 0;
+    for (unsigned i = 0; i < sizeof measures / sizeof *measures; i++) {
+        struct mr_view v[2];
+        unsigned n;
+        view_both(p, &measures[i], v);
+        struct match *list = matches(p, v, &measures[i], &n);
+        for (unsigned k = 0; k < n; k++)
+            n_tested += (unsigned)is_known(&list[k].f);
+        free(list);
+    }
+    return n_tested;
+}
+
 static void compare_points(struct pair *p, struct mr_view v[2], const struct measure *m)
 {
     char id[64], title[96], key[256];
+    unsigned n;
     struct mr_chart c = {
         .plot = {.kind = MR_PLOT_DOTS,
                  .id = id,
@@ -286,26 +432,17 @@ static void compare_points(struct pair *p, struct mr_view v[2], const struct mea
     struct mr_series *series[] = {mr_chart_series(&c, "%s", p->name[0]),
                                   mr_chart_series(&c, "%s ", p->name[1])};
     struct mr_markup table = {0};
+    struct match *list = matches(p, v, m, &n);
     snprintf(id, sizeof id, "compare-%s", m->id);
     snprintf(title, sizeof title, "Point by point, %s", m->unit);
-    for (unsigned i = 0; i < mr_view_n(&v[0]); i++) {
-        key_of(&v[0], i, m, key, sizeof key);
-        int other = find(&v[1], m, key);
-        if (other < 0)
-            continue;
-        const unsigned point[] = {i, (unsigned)other};
-        struct figures f;
-        char alone[32];
-        for (unsigned k = 0; k < 2; k++)
-            f.x[k] = figure_of(&v[k], point[k], m);
-        add_spreads(v, point, m, &f, alone, sizeof alone);
-        if (!(f.x[0] >= 0 && f.x[1] >= 0 && f.x[0] + f.x[1] > 0 && isfinite(f.x[0] + f.x[1])))
-            continue;
-        row(m, key, &f, &table);
+    for (unsigned i = 0; i < n; i++) {
+        key_of(&v[0], list[i].point[0], m, key, sizeof key);
+        row(p, m, key, &list[i].f, &table);
         unsigned at = mr_chart_name(&c, "%s", key);
         for (unsigned k = 0; k < 2; k++)
-            mr_chart_put(&c, series[k], at, f.x[k], 0, 0);
+            mr_chart_put(&c, series[k], at, list[i].f.x[k], 0, 0);
     }
+    free(list);
     if (table.len) {
         mr_view_plot(&v[0], &c);
         begin_table(p, m->unit, m->of ? m->of : "run");
@@ -322,9 +459,7 @@ static void compare_points(struct pair *p, struct mr_view v[2], const struct mea
 static void compare(struct pair *p, const struct measure *m)
 {
     struct mr_view v[2];
-    for (unsigned k = 0; k < 2; k++)
-        v[k] = (struct mr_view){
-            .e = mr_view_find(p->root[k], m->experiment), .out = p->out, .o = p->o};
+    view_both(p, m, v);
     mr_markup_add(p->out, "<section id=\"%s\"><h2>%s</h2>", m->id, m->title);
     if (both_have(p, v))
         compare_points(p, v, m);
@@ -334,18 +469,24 @@ static void compare(struct pair *p, const struct measure *m)
 }
 
 /* The runs that say how far apart those of the verdict's rate may have been, which are not kept:
- * the same was done for Decoding, on the real storage with a worker a core. */
-static double decoding_spread(const struct mr_json *root, double cores)
+ * the same was done for Decoding, on the real storage with a worker a core.  The other points on it
+ * are alike. */
+static void add_decoding(const struct pair *p, double cores, unsigned k, struct figures *f)
 {
-    struct mr_view v = {.e = mr_view_find(root, "decode")};
+    struct mr_view v = {.e = mr_view_find(p->root[k], "decode"), .out = p->out};
     for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
         const char *storage = mr_view_text(&v, i, "storage"),
                    *engine = mr_view_text(&v, i, "engine");
-        if (storage && engine && !strcmp(storage, "disk") && !strcmp(engine, "threads") &&
-            mr_view_number(&v, i, "threads") == cores)
-            return mr_view_list_spread(&v, i, "runs");
+        if (!storage || !engine || strcmp(storage, "disk"))
+            continue;
+        struct mr_noise noise = noise_of(&v, i, "runs");
+        if (strcmp(engine, "threads") || mr_view_number(&v, i, "threads") != cores) {
+            mr_noise_add(&f->alike, &noise);
+            continue;
+        }
+        f->noise[k] = noise;
+        f->spread[k] = mr_view_list_spread(&v, i, "runs");
     }
-    return NAN;
 }
 
 /* One figure of points 0.  Its spread is not known, but where `each` says how it can be: by a
@@ -353,15 +494,21 @@ static double decoding_spread(const struct mr_json *root, double cores)
 static void single(struct pair *p, const struct mr_view v[2], const struct measure *m,
                    const char *field)
 {
-    struct figures f = {{mr_view_number(&v[0], 0, field), mr_view_number(&v[1], 0, field)},
-                        {NAN, NAN},
-                        m->alone ? m->alone : "one run"};
+    struct figures f = {.x = {mr_view_number(&v[0], 0, field), mr_view_number(&v[1], 0, field)},
+                        .spread = {NAN, NAN},
+                        .alone = m->alone ? m->alone : "one run"};
     for (unsigned k = 0; m->each && k < 2; k++)
-        f.spread[k] = !strcmp(m->each, "control")
-                          ? fabs(mr_view_number(&v[k], 0, "control") - 1)
-                          : decoding_spread(p->root[k], mr_view_number(&v[k], 0, "cores"));
+        if (!strcmp(m->each, "control")) {
+            double control = mr_view_number(&v[k], 0, "control");
+            f.noise[k] = mr_noise_of_two(control);
+            f.spread[k] = fabs(control - 1);
+            if (f.x[1 - k] == 0)
+                f.zero_p[k] = mr_student_p(M_SQRT2 / f.spread[k], 1);
+        } else {
+            add_decoding(p, mr_view_number(&v[k], 0, "cores"), k, &f);
+        }
     if (f.x[0] >= 0 && f.x[1] >= 0 && isfinite(f.x[0] + f.x[1]))
-        row(m, m->title, &f, p->out);
+        row(p, m, m->title, &f, p->out);
 }
 
 /* How many accelerators of each kind are fed. */
@@ -401,10 +548,16 @@ static double median_bytes(const struct mr_view *v)
 
 static void median_size(struct pair *p, const struct mr_view v[2])
 {
-    struct figures f = {
-        {median_bytes(&v[0]) / 1024, median_bytes(&v[1]) / 1024}, {NAN, NAN}, "counted"};
+    struct figures f = {.x = {median_bytes(&v[0]) / 1024, median_bytes(&v[1]) / 1024},
+                        .spread = {NAN, NAN},
+                        .alone = "counted"};
     if (f.x[0] > 0 && f.x[1] > 0)
-        row(&(struct measure){.better = NEITHER}, "median file, KiB at most", &f, p->out);
+        row(p, &(struct measure){.better = NEITHER}, "median file, KiB at most", &f, p->out);
+}
+
+static const char *advice_text(const struct mr_view *v, const char *which)
+{
+    return mr_json_text(mr_json_at(mr_verdict_advice(v, which), "text"));
 }
 
 /* Both headlines, what a step consists of, and what is fed. */
@@ -428,9 +581,12 @@ static void verdicts(struct pair *p)
     if (both_have(p, v)) {
         mr_markup_add(p->out, "<div class=\"beside\">");
         for (unsigned k = 0; k < 2; k++) {
-            const char *text = mr_view_text(&v[k], 0, "text");
-            const char *advice = mr_view_text(&v[k], 0, "recommendation.text");
-            const char *smaller = mr_view_text(&v[k], 0, "smaller_images.text");
+            char buf[MR_HEADLINE];
+            const char *text = mr_verdict_text(&v[k], buf, sizeof buf);
+            const char *advice = advice_text(&v[k], "recommendation");
+            const char *smaller = advice_text(&v[k], "smaller_images");
+            if (mr_verdict_is_old(&v[k]))
+                advice = MR_OLD_ADVICE;
             mr_markup_add(p->out, "<div><h3 class=\"name\">");
             mr_markup_text(p->out, p->name[k]);
             mr_markup_add(p->out, "</h3><p>");
@@ -514,10 +670,18 @@ int mr_report_compare(const struct mr_json *a, const char *name_a, const struct 
     mr_markup_add(page, " and ");
     mr_markup_text(page, name_b);
     mr_markup_add(
-        page, "</h1><p class=\"lead\">Differences larger than the spread in either study, of its "
-              "runs, steps or checkpoints, and than 5%% are marked. Where a spread is not known a "
-              "difference is marked when one figure is three times the other, or when something "
-              "was, or became, nothing.</p>");
+        page, "</h1><p class=\"lead\">A difference is marked when it is larger than 5%% and larger "
+              "than the spread of runs, steps or checkpoints explains: where identical studies "
+              "differ by chance alone, 95 of 100 pairs have no mark at all. Where a spread is not "
+              "known a difference is marked when one figure is three times the other, or when "
+              "something was, or became, nothing.</p>");
+    char why[MR_REPORT_WHY];
+    if (mr_report_data_differ(a, b, why, sizeof why)) {
+        mr_markup_add(page, "<p class=\"warn\">");
+        mr_markup_text(page, why);
+        mr_markup_add(page, "</p>");
+    }
+    p.n_tested = N_SINGLE + count_tested(&p);
     verdicts(&p);
     for (unsigned i = 0; i < N; i++)
         compare(&p, &measures[i]);

@@ -1,6 +1,8 @@
 /* markup.c - see markup.h. */
 #include "markup.h"
 
+#include "utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,24 +50,6 @@ void mr_markup_add(struct mr_markup *m, const char *fmt, ...)
     va_end(again);
 }
 
-/* Bytes of the UTF-8 character at s, 0 when there is none. */
-static size_t character(const unsigned char *s)
-{
-    size_t n = *s < 0x80                 ? 1
-               : *s >= 0xc2 && *s < 0xe0 ? 2
-               : *s >= 0xe0 && *s < 0xf0 ? 3
-               : *s >= 0xf0 && *s < 0xf5 ? 4
-                                         : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    /* Longer than it need be, half of a pair for UTF-16, or beyond the last character. */
-    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
-        (*s == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 static const char *entity(char c)
 {
     switch (c) {
@@ -87,13 +71,22 @@ static const char *entity(char c)
 void mr_markup_text(struct mr_markup *m, const char *text)
 {
     for (const char *s = text ? text : ""; *s;) {
-        size_t n = character((const unsigned char *)s);
+        size_t n = mr_utf8_length(s);
         const char *e = n == 1 ? entity(*s) : n ? NULL : "?";
         if (e)
             put(m, e, strlen(e));
         else
             put(m, s, n);
         s += n ? n : 1;
+    }
+}
+
+void mr_markup_plain(struct mr_markup *m, const char *text)
+{
+    char piece[MR_PRINTABLE];
+    for (size_t n = strlen(text), used; n; text += used, n -= used) {
+        used = mr_printable(text, n, piece);
+        put(m, piece, strlen(piece));
     }
 }
 

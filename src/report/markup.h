@@ -18,6 +18,8 @@ void mr_markup_add(struct mr_markup *m, const char *fmt, ...) __attribute__((for
 /* Text as content or attribute value: < > & " ' become entities, control characters spaces, bytes
  * that are no UTF-8 question marks. */
 void mr_markup_text(struct mr_markup *m, const char *text);
+/* Text for a terminal: control characters and bytes that are no UTF-8 become \xNN. */
+void mr_markup_plain(struct mr_markup *m, const char *text);
 /* A field of a CSV line, quoted when it must be. */
 void mr_markup_csv(struct mr_markup *m, const char *text);
 static inline int mr_markup_ok(const struct mr_markup *m)

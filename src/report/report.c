@@ -4,7 +4,9 @@
 #include "errtext.h"
 #include "machine_rows.h"
 #include "page.h"
+#include "references.h"
 #include "scale.h"
+#include "verdict_words.h"
 #include "view_parts.h"
 
 #include <errno.h>
@@ -94,10 +96,10 @@ static int is_proven(const struct mr_json *root)
     return 1;
 }
 
-static const char *headline(const struct mr_json *root)
+static const char *headline(const struct mr_json *root, char buf[MR_HEADLINE])
 {
     struct mr_view v = {.e = mr_view_find(root, "verdict")};
-    const char *text = v.e ? mr_view_text(&v, 0, "text") : NULL;
+    const char *text = v.e ? mr_verdict_text(&v, buf, MR_HEADLINE) : NULL;
     return text ? text : "No verdict: the experiments it rests on are missing.";
 }
 
@@ -160,12 +162,14 @@ static void top(const struct mr_json *root, struct mr_markup *out)
     const char *mode = mr_json_text(mr_json_at(root, "mode"));
     const char *data = mr_json_text(mr_json_at(root, "data.path"));
     double images = mr_json_number(mr_json_at(root, "data.images"));
-    char text[32];
+    char text[32], words[MR_HEADLINE];
     mr_markup_add(out, "<h1>What storage costs training on this machine</h1>");
     mr_markup_add(out, "<section class=\"verdict ");
     mr_markup_text(out, rating);
     mr_markup_add(out, "\" id=\"top\">");
-    paragraph(out, "lead", headline(root));
+    paragraph(out, "lead", headline(root, words));
+    if (v.e && mr_verdict_is_old(&v))
+        paragraph(out, "warn", MR_OLD_ADVICE);
     mr_markup_add(out, "<p class=\"meta\">");
     mr_markup_add(out, "%s", !mode ? "A" : strcmp(mode, "full") ? "Quick" : "Full");
     mr_markup_add(out, " study of %s images in ", mr_number_text(images, text, sizeof text));
@@ -231,6 +235,18 @@ static void how_measured(struct mr_view *v)
     mr_markup_add(out, "</details>");
 }
 
+/* "Chien et al. 2018, Figure 5": where the experiment comes from. */
+static void beside_heading(const char *experiment, struct mr_markup *out)
+{
+    for (unsigned i = 0; i < mr_n_repeated; i++)
+        if (!strcmp(mr_repeated[i].experiment, experiment)) {
+            mr_markup_add(out, "%s, %s", mr_references[mr_repeated[i].of].name,
+                          mr_repeated[i].figure);
+            return;
+        }
+    mr_markup_add(out, "The studies");
+}
+
 static void section(const struct mr_experiment *x, const struct mr_json *root,
                     const struct mr_report_opts *o, struct mr_markup *out, int *code)
 {
@@ -256,8 +272,9 @@ static void section(const struct mr_experiment *x, const struct mr_json *root,
         chips(mr_view_origins(&v, x), out);
         mr_markup_add(out, "</p>");
         x->show(&v);
-        mr_markup_add(out, "<div class=\"beside\"><div><h3>The studies%s%s</h3>",
-                      x->figure[0] ? ", " : "", x->figure);
+        mr_markup_add(out, "<div class=\"beside\"><div><h3>");
+        beside_heading(x->name, out);
+        mr_markup_add(out, "</h3>");
         mr_markup_text(out, x->study);
         mr_markup_add(out, "</div><div><h3>Here</h3>%s</div></div>",
                       v.here.data ? v.here.data : "<p>See the figures above.</p>");
@@ -285,6 +302,35 @@ static void machine(const struct mr_json *root, struct mr_markup *out)
     }
 }
 
+/* The studies, and which figure is which section here. */
+static void references(struct mr_markup *out)
+{
+    mr_markup_add(out, "<section id=\"studies\"><h2>The studies</h2><ul>");
+    for (unsigned i = 0; i < MR_N_REFERENCES; i++) {
+        const struct mr_reference *r = &mr_references[i];
+        mr_markup_add(out, "<li>");
+        mr_markup_text(out, r->authors);
+        mr_markup_add(out, ": <cite>");
+        mr_markup_text(out, r->title);
+        mr_markup_add(out, "</cite>. ");
+        mr_markup_text(out, r->published);
+        mr_markup_add(out, ". ");
+        mr_markup_text(out, r->where);
+        mr_markup_add(out, ".</li>");
+    }
+    mr_markup_add(out, "</ul><div class=\"scroll\"><table><thead><tr><th>Figure</th>"
+                       "<th>Experiment</th><th>Command</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < mr_n_repeated; i++) {
+        const struct mr_repeated *f = &mr_repeated[i];
+        mr_markup_add(out,
+                      "<tr><td>%s, %s: %s</td><td><a href=\"#%s\">%s</a></td>"
+                      "<td><code>millrace study --only %s</code> or <code>%s</code></td></tr>",
+                      mr_references[f->of].name, f->figure, f->shows, f->experiment, f->experiment,
+                      f->experiment, f->by_hand);
+    }
+    mr_markup_add(out, "</tbody></table></div></section>\n");
+}
+
 int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
                      struct mr_markup *page, struct mr_error *err)
 {
@@ -293,18 +339,27 @@ int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
     int code = check(root, err);
     if (code)
         return code;
-    for (; n < mr_n_experiments && n < 15; n++)
+    for (; n < mr_n_experiments && n < 14; n++)
         links[n] = (struct mr_page_link){mr_experiments[n].name, mr_experiments[n].link};
     links[n++] = (struct mr_page_link){"machine", "Machine"};
+    links[n++] = (struct mr_page_link){"studies", "Studies"};
     mr_page_begin(page, "millrace study", links, n);
     top(root, page);
     for (unsigned i = 0; i < mr_n_experiments; i++)
         section(&mr_experiments[i], root, o, page, &code);
     machine(root, page);
+    references(page);
     mr_page_end(page, mr_json_text(mr_json_at(root, "version")));
     if (code)
         return mr_fail(err, code, "a CSV file could not be written: %s", mr_errno_text(code));
     return mr_markup_ok(page) ? 0 : mr_fail(err, -ENOMEM, "no memory for the page");
+}
+
+/* Words of the results in the text for a terminal. */
+static void line(struct mr_markup *text, const char *words, const char *after)
+{
+    mr_markup_plain(text, words);
+    mr_markup_add(text, "%s", after);
 }
 
 /* What to change, with what was predicted and what was measured then. */
@@ -312,17 +367,24 @@ static void advice_lines(const struct mr_json *root, struct mr_markup *text)
 {
     static const char *const advice[] = {"recommendation", "smaller_images"};
     struct mr_view v = {.e = mr_view_find(root, "verdict")};
+    char buf[MR_HEADLINE];
+    if (v.e && mr_verdict_is_old(&v))
+        line(text, MR_OLD_ADVICE, "\n");
     for (unsigned i = 0; v.e && i < 2; i++) {
-        const struct mr_json *a = mr_view_at(&v, 0, advice[i]);
-        const char *words = mr_json_text(mr_json_at(a, "text"));
-        double predicted = mr_json_number(mr_json_at(a, "predicted_images_per_s"));
-        double measured = mr_json_number(mr_json_at(a, "measured_images_per_s"));
-        if (!words)
+        const struct mr_json *a = mr_verdict_advice(&v, advice[i]);
+        const char *words = mr_json_text(mr_json_at(a, "text")), *tried = mr_advice_tried(a);
+        int is_new = words && !strstr(headline(root, buf), words);
+        if (!words || (!is_new && !tried))
             continue;
-        if (!strstr(headline(root), words))
-            mr_markup_add(text, "%s ", words);
-        if (isfinite(predicted) && isfinite(measured))
-            mr_markup_add(text, "Predicted: %.0f images/s, measured: %.0f.", predicted, measured);
+        if (is_new)
+            line(text, words, tried ? " " : "");
+        if (tried) {
+            line(text, "Predicted for ", "");
+            line(text, tried, "");
+            mr_markup_add(text, ": %.0f images/s, measured: %.0f.",
+                          mr_json_number(mr_json_at(a, "predicted_images_per_s")),
+                          mr_json_number(mr_json_at(a, "measured_images_per_s")));
+        }
         mr_markup_add(text, "\n");
     }
 }
@@ -339,11 +401,11 @@ int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct
          is_proven(root) ? "files read, cold, best" : "files read, cold unproven", "/s"},
         {"decode", "images_per_s", NULL, "images decoded, best", "/s"},
     };
-    char number[32];
+    char number[32], words[MR_HEADLINE];
     int code = check(root, err);
     if (code)
         return code;
-    mr_markup_add(text, "%s\n", headline(root));
+    line(text, headline(root, words), "\n");
     advice_lines(root, text);
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         double x = best_of(root, rows[i].experiment, rows[i].field, rows[i].pattern);
@@ -354,9 +416,11 @@ int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct
     for (unsigned i = 0; i < 2; i++) {
         const char *mode = i ? "lazy" : "sync";
         struct share lost = stall_of(root, mode);
-        if (isfinite(lost.percent))
-            mr_markup_add(text, "  run lost to checkpoints, %-4s  %12.1f %%  (%s)\n", mode,
-                          lost.percent, lost.where);
+        if (isfinite(lost.percent)) {
+            mr_markup_add(text, "  run lost to checkpoints, %-4s  %12.1f %%  (", mode,
+                          lost.percent);
+            line(text, lost.where, ")\n");
+        }
     }
     return mr_markup_ok(text) ? 0 : mr_fail(err, -ENOMEM, "no memory");
 }

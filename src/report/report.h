@@ -24,6 +24,9 @@ int mr_report_render(const struct mr_json *results, const struct mr_report_opts 
 int mr_report_compare(const struct mr_json *a, const char *name_a, const struct mr_json *b,
                       const char *name_b, const struct mr_report_opts *o, struct mr_markup *page,
                       struct mr_error *err);
+/* 1 with words when the studies are of different data sets; the page of both says so, too. */
+#define MR_REPORT_WHY 900 /* room for the words */
+int mr_report_data_differ(const struct mr_json *a, const struct mr_json *b, char *why, size_t cap);
 /* The verdict and the main figures as plain text, a few lines. */
 int mr_report_summary(const struct mr_json *results, struct mr_markup *text, struct mr_error *err);
 

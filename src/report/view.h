@@ -23,7 +23,6 @@ enum mr_origin {
 struct mr_experiment {
     const char *name, *title;
     const char *link;        /* a word for the bar of links */
-    const char *figure;      /* of the studies: "Table I" */
     const char *question;    /* what it answers, in a sentence */
     const char *study;       /* what the studies found */
     enum mr_origin emulated; /* what its figures from emulated devices are */

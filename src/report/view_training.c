@@ -3,6 +3,7 @@
 #include "view_parts.h"
 
 #include "scale.h"
+#include "verdict_words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,13 +61,20 @@ static const char *way_words(const struct mr_view *v, unsigned i, char *buf, siz
     return buf;
 }
 
+/* Seconds of 20 steps and one checkpoint.  Runs have different numbers of both, so how long they
+ * took says nothing about one beside another. */
+static double with_one(const struct mr_view *v, unsigned i)
+{
+    double steps = EVERY * mr_view_number(v, i, "step_s"), share = mr_view_number(v, i, "share");
+    return steps / (1 - share);
+}
+
 static void checkpoint_row(struct mr_view *v, unsigned i)
 {
     const char *to = mr_view_text(v, i, "storage"), *drain = mr_view_text(v, i, "drain");
     const double columns[] = {mr_view_stall(v, i), 100 * mr_view_number(v, i, "share"),
                               mr_view_number(v, i, "durable_fast_s"),
-                              mr_view_number(v, i, "durable_slow_s"),
-                              mr_view_number(v, i, "seconds")};
+                              mr_view_number(v, i, "durable_slow_s"), with_one(v, i)};
     int emulated = mr_view_flag(v, i, "emulated");
     char text[64];
     mr_markup_add(v->out, "<tr><td>");
@@ -100,14 +108,14 @@ void mr_show_checkpoint(struct mr_view *v)
         "<div class=\"scroll\"><table><thead><tr><th>mode</th><th class=\"text\">to</th>"
         "<th class=\"text\">then to</th><th>stall of one, s</th><th>share of the run, %%</th>"
         "<th>durable on the fast tier, s</th><th>on the slow tier, s</th>"
-        "<th>whole run, s</th></tr></thead><tbody>");
+        "<th>%d steps and one checkpoint, s</th></tr></thead><tbody>",
+        EVERY);
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        double seconds = EVERY * mr_view_number(v, i, "step_s"), /* whatever the run's length was */
-            share = mr_view_number(v, i, "share");
+        double seconds = EVERY * mr_view_number(v, i, "step_s");
         char way[128];
         unsigned at = mr_chart_name(&c, "%s", way_words(v, i, way, sizeof way));
         mr_chart_put(&c, steps, at, seconds, 0, 0);
-        mr_chart_put(&c, stall, at, seconds * share / (1 - share), 0, 0);
+        mr_chart_put(&c, stall, at, with_one(v, i) - seconds, 0, 0);
         checkpoint_row(v, i);
     }
     mr_markup_add(v->out, "</tbody></table></div>");
@@ -251,6 +259,25 @@ static void show_rates(struct mr_view *v)
     mr_markup_add(v->out, "</tbody></table></div>");
 }
 
+/* The rates that the bounds of the sizing rest on. */
+static void tell_bounds(struct mr_view *v)
+{
+    double files = mr_view_number(v, 0, "storage_files_per_s"),
+           mb = mr_view_number(v, 0, "storage_mb_per_s"),
+           images = mr_view_number(v, 0, "cores_images_per_s"),
+           cores = mr_view_number(v, 0, "cores");
+    char a[32], b[32], c[32], d[32];
+    if (!isfinite(files + mb + images + cores))
+        return;
+    mr_markup_add(
+        v->out,
+        "<p>The storage delivered %s files/s (%s MB/s) without decoding; %s core%s decode "
+        "%s images/s.</p>",
+        mr_number_text(files, a, sizeof a), mr_number_text(mb, b, sizeof b),
+        mr_number_text(cores, c, sizeof c), cores == 1 ? "" : "s",
+        mr_number_text(images, d, sizeof d));
+}
+
 static void show_sizing(struct mr_view *v)
 {
     const struct mr_json *list = mr_view_at(v, 0, "sizing");
@@ -259,10 +286,12 @@ static void show_sizing(struct mr_view *v)
     char path[64], text[32];
     if (!list || !mr_json_len(list))
         return;
-    mr_markup_add(v->out, "<h3>How many accelerators this machine would feed</h3><div "
-                          "class=\"scroll\"><table><thead><tr><th>accelerator</th><th>images/s "
-                          "each</th><th>storage feeds</th><th>cores feed</th><th>the pipeline "
-                          "fed, measured</th><th>whole ones</th></tr></thead><tbody>");
+    mr_markup_add(v->out, "<h3>How many accelerators this machine would feed</h3>");
+    tell_bounds(v);
+    mr_markup_add(v->out,
+                  "<div class=\"scroll\"><table><thead><tr><th>accelerator</th><th>images/s "
+                  "each</th><th>storage feeds</th><th>cores feed</th><th>the pipeline "
+                  "fed, measured</th><th>whole ones</th></tr></thead><tbody>");
     for (unsigned i = 0; i < mr_json_len(list); i++) {
         snprintf(path, sizeof path, "%u.accelerator", i);
         mr_markup_add(v->out, "<tr><td>");
@@ -319,14 +348,16 @@ static void show_advice(struct mr_view *v, const struct mr_json *advice)
     double measured = mr_json_number(mr_json_at(advice, "measured_images_per_s"));
     double now = mr_json_number(mr_json_at(advice, "now_images_per_s"));
     double model = mr_json_number(mr_json_at(advice, "now_predicted_images_per_s"));
+    const char *tried = mr_advice_tried(advice);
     if (text)
         mr_view_finding(v, "%s", text);
     if (isfinite(now) && isfinite(model))
         mr_view_finding(v, "Now: %.0f images/s measured, %.0f by the model.", now, model);
-    if (isfinite(predicted) && isfinite(measured))
+    if (tried)
         mr_view_finding(v,
-                        "Predicted %.0f images/s, measured %.0f: the prediction was off by %.1f%%.",
-                        predicted, measured, 100 * fabs(predicted / measured - 1));
+                        "Predicted for %s: %.0f images/s, measured %.0f: the prediction was off by "
+                        "%.1f%%.",
+                        tried, predicted, measured, 100 * fabs(predicted / measured - 1));
 }
 
 /* Predicted beside measured, as far as a prediction was measured. */
@@ -341,7 +372,7 @@ static void show_gains(struct mr_view *v)
                  "smaller_images.measured_images_per_s"}};
     struct mr_chart c = {.plot = {.kind = MR_PLOT_BARS,
                                   .id = "verdict-gains",
-                                  .title = "What was recommended, predicted and then measured",
+                                  .title = "What was tried, predicted and then measured",
                                   .x_label = "what changes",
                                   .y_label = "images/s",
                                   .summary = "A bar predicted beside one measured, for each "
@@ -368,8 +399,10 @@ void mr_show_verdict(struct mr_view *v)
     show_gains(v);
     show_split(v);
     show_rates(v);
-    show_advice(v, mr_view_at(v, 0, "recommendation"));
-    show_advice(v, mr_view_at(v, 0, "smaller_images"));
+    if (mr_verdict_is_old(v))
+        mr_view_finding(v, MR_OLD_ADVICE);
+    show_advice(v, mr_verdict_advice(v, "recommendation"));
+    show_advice(v, mr_verdict_advice(v, "smaller_images"));
     show_sizing(v);
     show_curve(v, "by_bandwidth", "storage_mb_per_s", "sizing-storage",
                "Accelerators fed, by storage bandwidth", "MB/s from storage");

@@ -24,7 +24,7 @@
 /* Batches ahead where somebody trains: now and then others on the machine hold input up for longer
  * than one batch lasts, and what an accelerator misses it does not make up for. */
 #define IN_RESERVE 3
-#define AGREE      0.10 /* so far may the model be from what was measured */
+#define AGREE      0.10 /* how far the model may be from what was measured */
 
 /* ---- runs ---- */
 
@@ -346,48 +346,39 @@ int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
     }
     if (r)
         return mr_fail(err, r, "%s", own.text);
+    mr_advice_settle(f, &a);
     *out = a;
     return 0;
 }
 
-void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,
-                    size_t cap)
+/* If the cores became faster between the two measurements, all of that is taken off the gain: how
+ * much of it the change would have had anyway is not known. */
+double mr_advice_gain(const struct mr_findings *f, const struct mr_advice *a)
 {
-    const struct mr_setup *b = &a->best;
-    int n = b->engine == MR_ENGINE_URING
-                ? snprintf(text, cap, "--engine uring --io-depth %u --threads %u", b->io_depth,
-                           b->threads)
-                : snprintf(text, cap, "--threads %u", b->threads);
-    if (b->prefetch != o->now.prefetch && n >= 0 && (size_t)n < cap)
-        n += snprintf(text + n, cap - (size_t)n, " --prefetch %u", b->prefetch);
-    if (a->on_tier && n >= 0 && (size_t)n < cap)
-        snprintf(text + n, cap - (size_t)n, " --storage %s", mr_device_name(o->tier));
+    return a->measured.per_s / f->cold / fmax(a->measured.control, 1) - 1;
 }
 
-void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
-                       const struct mr_advice *a, char *text, size_t cap)
+void mr_advice_settle(const struct mr_findings *f, struct mr_advice *a)
 {
-    char change[96], whether[200] = "";
-    double best = a->predicted_per_s, model = a->now_per_s, measured = f->cold;
-    const char *head =
-        a->on_tier ? "Storage as fast as an Optane drive (emulated) would help:" : "Use";
-    mr_advice_text(o, a, change, sizeof change);
-    if (best < MR_WORTH_IT * model) {
-        snprintf(text, cap,
-                 "One worker per core (%s) is as good as any configuration here; what would help "
-                 "is %s.",
-                 change,
-                 f->fetched < f->cores / f->image_cpu_s ? "faster storage"
-                                                        : "more cores, or smaller stored images");
-        return;
-    }
-    if (fabs(model / measured - 1) > AGREE)
-        snprintf(whether, sizeof whether,
-                 " Measured now were %.0f, %.0f%% %s than the model has: what is gained is "
-                 "uncertain.",
-                 measured, 100 * fabs(measured / model - 1), measured > model ? "more" : "less");
-    snprintf(text, cap,
-             "%s %s: %.0f images/s are predicted, %.0f%% more than the %.0f that the same model "
-             "has for now.%s",
-             head, change, best, 100 * (best / model - 1), model, whether);
+    if (!(fabs(a->now_per_s / f->cold - 1) <= AGREE))
+        a->standing = MR_ADVICE_NO_MODEL;
+    else if (!(a->predicted_per_s > MR_WORTH_IT * a->now_per_s))
+        a->standing = MR_ADVICE_KEEP;
+    else if (!(mr_advice_gain(f, a) > MR_WORTH_IT - 1))
+        a->standing = MR_ADVICE_WITHDRAWN;
+    else
+        a->standing = MR_ADVICE_CHANGE;
+}
+
+struct mr_advice mr_advice_in_use(const struct mr_advice_opts *o, const struct mr_findings *f,
+                                  const struct mr_advice *a)
+{
+    struct mr_advice in_use = *a;
+    if (a->standing == MR_ADVICE_CHANGE)
+        return in_use;
+    in_use.best = o->now;
+    in_use.on_tier = 0;
+    in_use.predicted_per_s = a->now_per_s;
+    in_use.measured = (struct mr_measured){.per_s = f->cold, .control = 1, .cold = f->cold_proof};
+    return in_use;
 }

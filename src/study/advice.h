@@ -72,12 +72,21 @@ struct mr_measured {
     double late_share; /* emulated: of the samples that the real one had later, at the most */
 };
 
+/* What became of the best configuration. */
+enum mr_advice_standing {
+    MR_ADVICE_KEEP,      /* no other one is predicted to be better than the present one */
+    MR_ADVICE_CHANGE,    /* it measured better than the present one: recommended */
+    MR_ADVICE_WITHDRAWN, /* it was predicted to be better, and did not measure so */
+    MR_ADVICE_NO_MODEL,  /* the model is too far from what was measured now: no advice */
+};
+
 struct mr_advice {
-    struct mr_setup best;
-    int on_tier;      /* the storage should change as well */
-    double now_per_s; /* predicted for the configuration as it is */
+    struct mr_setup best; /* by the model's prediction; it was run, whatever its standing */
+    int on_tier;          /* the storage should change as well */
+    double now_per_s;     /* predicted for the configuration as it is */
     double predicted_per_s;
     struct mr_measured measured;
+    enum mr_advice_standing standing;
     struct mr_error without_ring; /* why io_uring was left out; empty when it was not */
 };
 
@@ -92,14 +101,13 @@ int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *
 int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *f,
                       const struct mr_advice *a, double expected_per_s, struct mr_measured *out,
                       struct mr_error *err);
-/* The options that make it so: "--engine uring --io-depth 16 --threads 2".  Prefetch and storage
- * stand there when they change. */
-void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,
-                    size_t cap);
-
-/* The same as a sentence or two, with what is gained over what the model has for now: what it is
- * wrong by, it is wrong by in both.  Where that is far from what was measured, both stand there. */
-void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
-                       const struct mr_advice *a, char *text, size_t cap);
+/* Set `standing` from the other members.  mr_advice_prove() does. */
+void mr_advice_settle(const struct mr_findings *f, struct mr_advice *a);
+/* What was gained over the present rate as measured: 0.1 is 10%. */
+double mr_advice_gain(const struct mr_findings *f, const struct mr_advice *a);
+/* The configuration to go on with, as advice: the recommended one, or else the present one with its
+ * own prediction and measurement. */
+struct mr_advice mr_advice_in_use(const struct mr_advice_opts *o, const struct mr_findings *f,
+                                  const struct mr_advice *a);
 
 #endif

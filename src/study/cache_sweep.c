@@ -73,7 +73,7 @@ int64_t mr_cache_sweep_batches(struct mr_cache_sweep *s, const struct mr_dataset
     };
     uint64_t *index = calloc(how.batch, sizeof *index), start = mr_clock_ns(), done = 0;
     int r = !index || !how.n_samples ? -ENOMEM : mr_order_init(&order, &how);
-    for (; !r && done < n_batches && done < order.n_batches; done++) {
+    for (; !r && done < n_batches && done < order.cut.n_batches; done++) {
         if (pipe->should_stop && pipe->should_stop(pipe->should_stop_ctx))
             r = -ECANCELED;
         if (box_s > 0 && done >= 2 && (double)(mr_clock_ns() - start) > box_s * 1e9)

@@ -12,8 +12,10 @@
 
 #include "errtext.h"
 #include "image_spread.h"
+#include "new_file.h"
 #include "repeat.h"
 #include "wake_delay.h"
+#include "write_all.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,6 +23,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define NAMES        64   /* lines of the list of one sample */
@@ -30,6 +33,7 @@
 #define MARGIN       1.5  /* times as many as are expected */
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define CROWD        2    /* workers a core, when they are to take turns */
+#define BUSY         0.80 /* of the cores' time: reads that take more are limited by them */
 
 void mr_advice_say(const struct mr_advice_opts *o, const char *what)
 {
@@ -95,6 +99,27 @@ int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
 
 /* ---- taking apart ---- */
 
+/* NAMES times the same line, "path",0. */
+static int write_list(const char *list, const char *path)
+{
+    char line[2 * PATH_MAX + 8];
+    size_t n = 0;
+    line[n++] = '"';
+    for (const char *s = path; *s; s++) {
+        if (*s == '"')
+            line[n++] = '"';
+        line[n++] = *s;
+    }
+    memcpy(line + n, "\",0\n", 4);
+    n += 4;
+    int fd = mr_new_file_stream(list), r = fd < 0 ? fd : 0;
+    for (unsigned i = 0; !r && i < NAMES; i++)
+        r = mr_write_all(fd, line, n);
+    if (fd >= 0 && close(fd) && !r)
+        r = -errno;
+    return r;
+}
+
 /* A data set that is one file, many times: it is cached after the first read. */
 static int open_one_sample(const struct mr_advice_opts *o, struct mr_dataset **out,
                            struct mr_error *err)
@@ -107,17 +132,8 @@ static int open_one_sample(const struct mr_advice_opts *o, struct mr_dataset **o
         return mr_fail(err, -ENAMETOOLONG, "%s: the path is too long", o->scratch);
     if (!realpath(path, absolute))
         return mr_fail(err, -errno, "%s: %s", path, mr_errno_text(errno));
-    FILE *f = fopen(list, "we");
-    if (!f)
-        return mr_fail(err, -errno, "%s: %s", list, mr_errno_text(errno));
-    for (unsigned i = 0; i < NAMES; i++) {
-        fputc('"', f);
-        for (const char *s = absolute; *s; s++)
-            fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
-        fprintf(f, "\",0\n");
-    }
-    r = fclose(f) ? mr_fail(err, -errno, "%s: %s", list, mr_errno_text(errno))
-                  : mr_dataset_open(list, out, err);
+    r = write_list(list, absolute);
+    r = r ? mr_fail(err, r, "%s: %s", list, mr_errno_text(r)) : mr_dataset_open(list, out, err);
     if (unlink(list))
         unlink(list); /* a network file system that failed once may have come back */
     return r;
@@ -378,6 +394,21 @@ int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings
     if (!r)
         *out = (struct mr_control){run.per_s / f->warm, run.device_bytes};
     return r;
+}
+
+/* The curve ends where twice as many reads yield no more, or where nobody tried more.  Reads that
+ * use up the cores say nothing about the storage. */
+struct mr_read_ceiling mr_findings_ceiling(const struct mr_findings *f)
+{
+    const struct mr_read_curve *c = &f->curve;
+    unsigned n = c->n;
+    struct mr_read_ceiling most = {.bytes_per_s = fmax(f->fetched, f->cold) * f->file_bytes};
+    if (!n)
+        return (struct mr_read_ceiling){.open = 1};
+    most.reads = (unsigned)c->depth[n - 1];
+    most.open = n < 2 || c->per_s[n - 1] >= FLAT * c->per_s[n - 2] ||
+                f->fetched * f->read_cpu_s > BUSY * f->cores;
+    return most;
 }
 
 /* Waiting for a storage takes as long as before, also the part that is spent on a core. */

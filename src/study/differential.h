@@ -36,6 +36,13 @@ struct mr_control {
 };
 int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings *f,
                         struct mr_control *out, struct mr_error *err);
+/* What the storage of the samples was found to deliver of them. */
+struct mr_read_ceiling {
+    double bytes_per_s;
+    unsigned reads; /* at once, at the most */
+    int open;       /* more reads at once, or more cores, might yield more */
+};
+struct mr_read_ceiling mr_findings_ceiling(const struct mr_findings *f);
 /* What would have been found on cores that are so many times as fast. */
 void mr_findings_speed_up(struct mr_findings *f, double times);
 /* Batches under way with room for twice as many samples as there are reads or workers. */

@@ -51,18 +51,16 @@ static int n_steps(const struct mr_lab *lab)
     return lab->o->full ? 40 : 5;
 }
 
-/* The mean rate during each step.  The last of them ended at `end_s`: before the first there was
- * more than the training. */
+/* The mean rate during each step, the first fill counted to the first one.  The last of them ended
+ * at `end_s`: before the first there was more than the training. */
 static struct mr_json *each_step(const struct mr_json *time, const struct mr_json *rate,
                                  const struct mr_train_result *r, double end_s)
 {
     struct mr_json *list = mr_json_array();
-    double to = end_s;
-    for (uint64_t i = 0; i < r->steps; i++)
-        to -= r->step[i].step_s;
+    double to = end_s - r->first_fill_s - r->seconds;
     for (uint64_t i = 0; i < r->steps; i++) {
         double from = to, sum = 0, n = 0;
-        to += r->step[i].step_s;
+        to += r->step[i].step_s + (i ? 0 : r->first_fill_s);
         for (size_t k = 0; k < mr_json_len(time); k++) {
             double at = mr_json_number(mr_json_item(time, k));
             if (at > from && at <= to) {

@@ -45,10 +45,8 @@ static void take(struct mr_lab *lab, struct mr_lab_storage *s, const struct mr_b
         mr_json_set(p, "calibrated",
                     s->device ? mr_json_string(mr_device_calibrated(s->device)) : mr_json_null());
         mr_lab_point(lab, p);
-        if (r->pattern == MR_PATTERN_RANDOM_IMAGENET)
+        if (r->pattern == MR_PATTERN_RANDOM_IMAGENET && (s->device || lab->same_storage))
             s->random_mb_per_s = r->read_mb_per_s;
-        if (r->pattern == MR_PATTERN_RANDOM_IMAGENET && !s->device)
-            lab->random_mb_per_s = r->read_mb_per_s;
     }
     if (b->warning[0])
         mr_lab_warn(lab, "%s: %s", s->name, b->warning);
@@ -119,6 +117,9 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
 int mr_exp_baseline(struct mr_lab *lab)
 {
     int r = 0;
+    if (!lab->same_storage)
+        mr_lab_warn(lab, "The limits of this disk are those of the storage that the study writes "
+                         "to. The images are on another one, whose limits are not known.");
     for (unsigned i = 0; !r && i < MR_LAB_STORAGES; i++)
         r = measure(lab, &lab->storage[i]);
     return r;

@@ -89,7 +89,7 @@ static struct mr_json *point(const struct way *w, const struct mr_train_result *
     mr_json_set(p, "emulated", mr_json_bool(w->storage && strcmp(w->storage, "disk")));
     mr_json_set(p, "steps", mr_json_int((int64_t)r->steps));
     mr_json_set(p, "step_s", mr_json_real(STEP_S));
-    mr_json_set(p, "seconds", mr_json_real(r->seconds - r->first_fill_s));
+    mr_json_set(p, "seconds", mr_json_real(r->seconds));
     mr_json_set(p, "checkpoints", mr_json_int(r->n_records));
     mr_json_set(p, "stall_s", mr_json_real(stall));
     mr_json_set(p, "each_stall_s", stalls(r, every));

@@ -55,6 +55,7 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         mr_json_set(p, "storage", mr_json_string(s->name));
         mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
         mr_json_set(p, "baseline_share", mr_json_real(mb / s->random_mb_per_s));
+        mr_lab_note_rate(lab, lab->experiment, s->device != NULL, result.per_s);
         mr_lab_check_cold(lab, result.cold);
         if (s->device)
             mr_lab_check_late(lab, s->name,

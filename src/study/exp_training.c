@@ -39,7 +39,7 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
     t.pipe.threads = threads;
     t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
     /* Where input is prepared ahead the first step does not count: nothing could be.  Without
-     * prefetch every step begins with nothing. */
+     * prefetch every step begins with nothing, and the first fill is the first one's wait. */
     unsigned first = prefetch || synthetic;
     t.steps = n_steps(lab) + first;
     t.synthetic = synthetic;
@@ -50,9 +50,10 @@ static int overlap_point(struct mr_lab *lab, const struct mr_lab_storage *s, uns
         struct mr_json *p = mr_lab_storage_json(s), *each = mr_json_array();
         double seconds = 0, wait = 0;
         for (uint64_t i = first; i < r.steps; i++) {
-            seconds += r.step[i].step_s;
-            wait += r.step[i].wait_s;
-            mr_json_append(each, mr_json_real(r.step[i].step_s));
+            double fill = i ? 0 : r.first_fill_s;
+            seconds += fill + r.step[i].step_s;
+            wait += fill + r.step[i].wait_s;
+            mr_json_append(each, mr_json_real(fill + r.step[i].step_s));
         }
         double n = (double)(r.steps - first);
         mr_json_set(p, "prefetch", mr_json_int(prefetch));

@@ -2,14 +2,15 @@
  * this machine feeds.
  *
  * The differential runs, the prediction and its proof are advice.c's, here for the real storage and
- * one worker per core, and smaller_advice.c's for images stored smaller; this file puts them into
- * words, and scales them to published accelerators. */
+ * one worker per core, smaller_advice.c's for images stored smaller, and sizing.c scales them to
+ * published accelerators; this file runs them and puts the verdict into words. */
 #include "lab.h"
 
+#include "advice_words.h"
 #include "differential.h"
 #include "image_spread.h"
+#include "sizing.h"
 #include "smaller_advice.h"
-#include "studied_disk.h"
 #include "verdict.h"
 
 #include <errno.h>
@@ -17,17 +18,15 @@
 #include <sched.h>
 #include <stdio.h>
 
-#define ACCELERATOR     "emulated:resnet50-h100"
+#define H100            "resnet50-h100"
+#define ACCELERATOR     "emulated:" H100
 #define QUICK_BOX_S     0.7
 #define FULL_BOX_S      10.0
-#define MOST_CORES      64.0 /* of the curve, unless there are more here */
 #define SYNTHETIC_STEPS 4
 #define DISTURBED       0.10 /* by how much the control may stray */
 #define TIER            3    /* among the lab's storages: */
 #define TIER_NAME       "optane"
 #define SMALLER_BOX     0.6 /* of these, for runs with smaller images */
-
-static const char *const accelerators[] = {"resnet50-v100", "resnet50-a100", "resnet50-h100"};
 
 struct need { /* one accelerator's */
     unsigned batch;
@@ -35,9 +34,9 @@ struct need { /* one accelerator's */
     double synthetic_per_s; /* and as the emulated one does */
 };
 
-static void judge(struct mr_lab *lab, const struct mr_findings *f, const struct need *need,
-                  struct mr_verdict *v)
+static void judge(const struct mr_findings *f, const struct need *need, struct mr_verdict *v)
 {
+    struct mr_read_ceiling most = mr_findings_ceiling(f);
     double step = need->batch / need->per_s, input = need->batch / f->cold;
     double wait = input > step ? input - step : 0;
     uint64_t n = f->stats.samples ? f->stats.samples : 1;
@@ -58,113 +57,13 @@ static void judge(struct mr_lab *lab, const struct mr_findings *f, const struct 
             f->stats.read_s / (double)n * need->batch * (step + wait) / (per_image * need->batch),
         .map_s = (f->stats.decode_s + f->stats.resize_s) / (double)n * need->batch * (step + wait) /
                  (per_image * need->batch),
-        .ceiling_bytes_per_s = lab->random_mb_per_s * 1e6,
+        .ceiling_bytes_per_s = most.bytes_per_s,
+        .ceiling_reads = most.reads,
+        .ceiling_open = most.open,
         .reads_hold_workers = 1,
         .computed = 1,
     };
-    if (!isfinite(in.ceiling_bytes_per_s))
-        in.ceiling_bytes_per_s = 0;
     mr_verdict_judge(&in, v);
-}
-
-/* Images a second that one accelerator takes; 0 when it is not known. */
-static double taken_by(const char *accelerator)
-{
-    struct mr_accelerator_spec a;
-    char name[64];
-    snprintf(name, sizeof name, "emulated:%s", accelerator);
-    if (mr_accelerator_spec_parse(name, &a, NULL))
-        return 0;
-    return a.own_batch / mr_accelerator_spec_seconds(&a, a.own_batch);
-}
-
-/* What the storage alone would deliver. */
-struct storage_limit {
-    double per_s;     /* images */
-    const char *from; /* "baseline" or "read" */
-};
-
-/* Reading files takes CPU time, so with few cores it says less about the storage than its raw limit
- * at random does, where that was measured; but what was read, it can deliver. */
-static struct storage_limit storage_limit(const struct mr_lab *lab, const struct mr_findings *f)
-{
-    double raw = lab->random_mb_per_s * 1e6 / lab->image_bytes;
-    if (isfinite(raw) && raw > f->fetched && mr_is_on_storage(lab->o->data, lab->o->scratch))
-        return (struct storage_limit){raw, "baseline"};
-    return (struct storage_limit){f->fetched, "read"};
-}
-
-/* Storage and cores each for themselves, and together as the pipeline really was: `best` images a
- * second. */
-static struct mr_json *sizing(const struct mr_findings *f, double storage_per_s, double best)
-{
-    struct mr_json *list = mr_json_array();
-    for (unsigned i = 0; i < 3; i++) {
-        double need = taken_by(accelerators[i]);
-        if (need <= 0)
-            continue;
-        double by_storage = storage_per_s / need, by_cores = f->cores / f->image_cpu_s / need;
-        struct mr_json *o = mr_json_object();
-        mr_json_set(o, "accelerator", mr_json_string(accelerators[i]));
-        mr_json_set(o, "images_per_s_each", mr_json_real(need));
-        mr_json_set(o, "by_storage", mr_json_real(by_storage));
-        mr_json_set(o, "by_cores", mr_json_real(by_cores));
-        mr_json_set(o, "by_measured", mr_json_real(best / need));
-        mr_json_set(o, "feeds", mr_json_real(floor(fmin(fmin(by_storage, by_cores), best / need))));
-        mr_json_append(list, o);
-    }
-    return list;
-}
-
-/* How many accelerators `x` of something would feed, well beyond what is here. */
-static struct mr_json *curves(const struct mr_findings *f, double storage_per_s, double image_bytes,
-                              int over_cores)
-{
-    struct mr_json *list = mr_json_array();
-    double by_cores = f->cores / f->image_cpu_s;
-    double most = over_cores ? fmax(MOST_CORES, 2.0 * f->cores)
-                             : fmax(2 * by_cores, 1.25 * storage_per_s) * image_bytes / 1e6;
-    for (unsigned i = 0; i < 3; i++) {
-        double need = taken_by(accelerators[i]);
-        if (need <= 0)
-            continue;
-        struct mr_json *o = mr_json_object(), *curve = mr_json_array();
-        for (unsigned k = 0; k <= 16; k++) {
-            double x = most * k / 16;
-            double images = over_cores ? fmin(x / f->image_cpu_s, storage_per_s)
-                                       : fmin(x * 1e6 / image_bytes, by_cores);
-            struct mr_json *p = mr_json_array();
-            mr_json_append(p, mr_json_real(x));
-            mr_json_append(p, mr_json_real(images / need));
-            mr_json_append(curve, p);
-        }
-        mr_json_set(o, "accelerator", mr_json_string(accelerators[i]));
-        mr_json_set(o, "curve", curve);
-        mr_json_append(list, o);
-    }
-    return list;
-}
-
-/* Prediction and measurement side by side. */
-static struct mr_json *recommendation(const struct mr_advice_opts *o, const struct mr_findings *f,
-                                      const struct mr_advice *a)
-{
-    struct mr_json *to = mr_json_object();
-    char text[400], change[96];
-    mr_advice_text(o, a, change, sizeof change);
-    mr_advice_explain(o, f, a, text, sizeof text);
-    mr_json_set(to, "text", mr_json_string(text));
-    mr_json_set(to, "change", mr_json_string(change));
-    mr_json_set(to, "now_images_per_s", mr_json_real(f->cold));
-    mr_json_set(to, "now_predicted_images_per_s", mr_json_real(a->now_per_s));
-    mr_json_set(to, "predicted_images_per_s", mr_json_real(a->predicted_per_s));
-    mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured.per_s));
-    mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured.per_s - 1)));
-    mr_json_set(to, "emulated", mr_json_bool(a->on_tier));
-    mr_json_set(to, "cold", mr_json_string(a->measured.cold));
-    mr_json_set(to, "late_share",
-                a->on_tier ? mr_json_real(a->measured.late_share) : mr_json_null());
-    return to;
 }
 
 /* Images a second that the accelerator trains on when it need not wait for input. */
@@ -189,22 +88,32 @@ static int run_synthetic(struct mr_lab *lab, const struct mr_accelerator_spec *d
     return code;
 }
 
-/* The same with images stored smaller.  That it could not be tried is no reason to fail. */
+/* The same with images stored smaller, in the configuration to go on with.  That it could not be
+ * tried is no reason to fail.  What it is compared with was measured right before, as others use
+ * this machine more or less from minute to minute: the present configuration, which was measured
+ * first of all, is run again. */
 static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
                        const struct mr_findings *f, const struct mr_advice *a, struct mr_json **out)
 {
     struct mr_advice_opts with = *o;
+    struct mr_advice in_use = mr_advice_in_use(o, f, a);
     struct mr_smaller_advice s;
     struct mr_error err = {0};
     with.box_s *= SMALLER_BOX;
-    int r = mr_smaller_prove(&with, f, a, &s, &err);
+    if (a->standing != MR_ADVICE_CHANGE) {
+        mr_advice_say(o, "the present configuration again");
+        int again = mr_advice_measure(o, f, &in_use, f->cold, &in_use.measured, lab->err);
+        if (again)
+            return again;
+    }
+    int r = mr_smaller_prove(&with, f, &in_use, &s, &err);
     if (r == -ECANCELED)
         return r;
     if (!r) {
         mr_lab_check_cold(lab, s.proof);
         mr_lab_check_late(lab, TIER_NAME, s.measured.late_share);
     }
-    *out = mr_smaller_json(r ? NULL : &s, a, err.text);
+    *out = mr_smaller_json(r ? NULL : &s, &in_use, err.text);
     return 0;
 }
 
@@ -253,15 +162,14 @@ static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, cons
     struct mr_verdict v;
     char text[800];
     double per_batch = need->batch;
-    struct storage_limit storage = storage_limit(lab, f);
-    double best = a->on_tier ? f->cold : fmax(f->cold, a->measured.per_s);
-    judge(lab, f, need, &v);
+    struct mr_sizing size;
+    mr_sizing_take(f, a, lab->image_bytes, &lab->known, &size);
+    judge(f, need, &v);
     const char *words = mr_json_text(mr_json_at(advice, "text"));
     int fine = v.limit == MR_LIMIT_NONE;
     snprintf(text, sizeof text,
              "This machine delivers %.0f images/s; one accelerator (%s) takes %.0f. %s%s%s",
-             f->cold, accelerators[2], need->per_s, v.finding, fine ? "" : " ",
-             fine || !words ? "" : words);
+             f->cold, H100, need->per_s, v.finding, fine ? "" : " ", fine || !words ? "" : words);
     mr_json_set(p, "device", mr_json_string(ACCELERATOR));
     mr_json_set(p, "limit", mr_json_string(mr_limit_name(v.limit)));
     mr_json_set(p, "rating", mr_json_string(ratings[v.rating]));
@@ -283,12 +191,14 @@ static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, cons
     mr_json_set(p, "control", mr_json_real(a->measured.control));
     mr_json_set(p, "recommendation", advice);
     mr_json_set(p, "smaller_images", proof->smaller);
-    mr_json_set(p, "sizing", sizing(f, storage.per_s, best));
+    mr_json_set(p, "sizing", mr_sizing_json(&size));
     mr_json_set(p, "cores", mr_json_int(f->cores));
-    mr_json_set(p, "storage_mb_per_s", mr_json_real(storage.per_s * lab->image_bytes / 1e6));
-    mr_json_set(p, "storage_from", mr_json_string(storage.from));
-    mr_json_set(p, "by_bandwidth", curves(f, storage.per_s, lab->image_bytes, 0));
-    mr_json_set(p, "by_cores", curves(f, storage.per_s, lab->image_bytes, 1));
+    mr_json_set(p, "cores_images_per_s", mr_json_real(size.cores_per_s));
+    mr_json_set(p, "storage_files_per_s", mr_json_real(size.storage_per_s));
+    mr_json_set(p, "storage_mb_per_s", mr_json_real(size.storage_per_s * size.image_bytes / 1e6));
+    mr_json_set(p, "storage_from", mr_json_string("read"));
+    mr_json_set(p, "by_bandwidth", mr_sizing_by_bandwidth(&size));
+    mr_json_set(p, "by_cores", mr_sizing_by_cores(&size));
     return p;
 }
 
@@ -306,7 +216,7 @@ static int measure(struct mr_lab *lab, const struct mr_advice_opts *o,
     return r;
 }
 
-/* Much the same by hand: without input, without decoding, cold as it is, and as recommended. */
+/* Much the same by hand: without input, without decoding, cold as it is, and as tried. */
 static void add_commands(struct mr_lab *lab, const struct mr_advice_opts *o,
                          const struct mr_advice *a)
 {
@@ -372,6 +282,6 @@ int mr_exp_verdict(struct mr_lab *lab)
     }
     add_commands(lab, &o, &p.a);
     add_warnings(lab, &p);
-    mr_lab_point(lab, point(lab, &p, &need, recommendation(&o, &p.f, &p.a)));
+    mr_lab_point(lab, point(lab, &p, &need, mr_advice_json(&o, &p.f, &p.a)));
     return 0;
 }

@@ -11,8 +11,7 @@
  * requests. Only our own files are waited for; what else is dirty in the file system, or broken, is
  * not ours.
  *
- * list.csv appears by rename, complete; the one of an earlier run goes first, because the files it
- * names are about to be replaced.
+ * list.csv appears by rename, complete, when all files are there.
  *
  * Lock: g->mu guards next, n_done, n_bytes, n_running, stop and err; it is not held while a photo
  * is made or written, nor during the callback. */
@@ -20,6 +19,8 @@
 
 #include "draw.h"
 #include "errtext.h"
+#include "generated_set.h"
+#include "new_file.h"
 #include "photo_maker.h"
 #include "write_all.h"
 
@@ -40,6 +41,7 @@
 struct job {
     struct mr_generate_opts o; /* with the defaults filled in */
     const char *dir;
+    struct mr_generated_set set;
 
     pthread_mutex_t mu;
     pthread_cond_t event; /* a worker ended */
@@ -49,28 +51,16 @@ struct job {
     struct mr_error err;
 };
 
-static uint32_t class_of(const struct job *g, uint64_t index)
-{
-    return (uint32_t)(index % g->o.classes);
-}
-
-/* "class_0007/00000123.jpg", what the list calls it. */
-static int short_name(const struct job *g, uint64_t index, char *buf, size_t cap)
-{
-    return snprintf(buf, cap, "class_%04u/%08llu.jpg", (unsigned)class_of(g, index),
-                    (unsigned long long)index);
-}
-
 static void image_path(const struct job *g, uint64_t index, char path[PATH_MAX])
 {
     int at = snprintf(path, PATH_MAX, "%s/", g->dir); /* its length was checked */
-    short_name(g, index, path + at, PATH_MAX - (size_t)at);
+    mr_generated_name(&g->set, index, path + at, PATH_MAX - (size_t)at);
 }
 
 /* Write the file whole, or leave none. */
 static int write_file(const char *path, const uint8_t *bytes, size_t n, struct mr_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
         int r = -errno;
         return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
@@ -96,7 +86,7 @@ static int make_image(const struct job *g, struct mr_photo_maker *maker, uint64_
     size_t n;
     uint64_t key = mr_draw(g->o.seed, MR_DRAW_SYNTHETIC, (uint64_t)g->o.preset, index, 3);
     mr_photo_plan_draw(g->o.preset, g->o.seed, index, &plan);
-    int r = mr_photo_make(maker, &plan, key, class_of(g, index), &bytes, &n, err);
+    int r = mr_photo_make(maker, &plan, key, mr_generated_class(&g->set, index), &bytes, &n, err);
     if (r)
         return r;
     image_path(g, index, path);
@@ -213,39 +203,13 @@ static int run_workers(struct job *g, struct mr_error *err)
     return g->n_done < g->o.count ? stopped : 0;
 }
 
-static int make_folder(const char *path, struct mr_error *err)
-{
-    struct stat st;
-    int r = mkdir(path, 0777) ? -errno : 0;
-    if (r == -EEXIST && !stat(path, &st))
-        r = S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-    return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
-}
-
-/* The folders of the classes that have images; the old list goes. */
-static int prepare(const struct job *g, struct mr_error *err)
-{
-    char path[PATH_MAX];
-    int r = make_folder(g->dir, err);
-    for (uint32_t k = 0; !r && k < g->o.classes; k++) {
-        snprintf(path, sizeof path, "%s/class_%04u", g->dir, (unsigned)k);
-        r = make_folder(path, err);
-    }
-    snprintf(path, sizeof path, "%s/list.csv", g->dir);
-    if (!r && unlink(path) && errno != ENOENT) {
-        r = -errno;
-        mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
-    }
-    return r;
-}
-
 static int print_list(const struct job *g, FILE *f)
 {
     char name[64];
     int r = fputs("path,label\n", f) < 0 ? -EIO : 0;
     for (uint64_t i = 0; !r && i < g->n_done; i++) {
-        short_name(g, i, name, sizeof name);
-        if (fprintf(f, "%s,%u\n", name, (unsigned)class_of(g, i)) < 0)
+        mr_generated_name(&g->set, i, name, sizeof name);
+        if (fprintf(f, "%s,%u\n", name, (unsigned)mr_generated_class(&g->set, i)) < 0)
             r = errno ? -errno : -EIO;
     }
     return r;
@@ -253,20 +217,22 @@ static int print_list(const struct job *g, FILE *f)
 
 static int write_list(const struct job *g, struct mr_error *err)
 {
-    char path[PATH_MAX], part[PATH_MAX];
+    char path[PATH_MAX];
+    struct mr_new_file file;
     snprintf(path, sizeof path, "%s/list.csv", g->dir);
-    snprintf(part, sizeof part, "%s/.list.csv.part", g->dir);
-    FILE *f = fopen(part, "we");
-    int r = f ? print_list(g, f) : -errno;
-    if (f && fclose(f) && !r)
-        r = -errno;
-    if (!r && rename(part, path))
-        r = -errno;
-    if (r) {
-        unlink(part);
-        mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
+    int r = mr_new_file_begin(path, &file);
+    if (!r) {
+        int copy = fcntl(file.fd, F_DUPFD_CLOEXEC, 3);
+        FILE *f = copy < 0 ? NULL : fdopen(copy, "w");
+        r = f ? print_list(g, f) : -errno;
+        if (f ? fclose(f) && !r : copy >= 0 && close(copy))
+            r = -errno;
+        if (r)
+            mr_new_file_abort(&file);
+        else
+            r = mr_new_file_commit(&file);
     }
-    return r;
+    return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
 }
 
 static int fill_in(struct job *g, const struct mr_generate_opts *opts, struct mr_error *err)
@@ -293,6 +259,7 @@ static int fill_in(struct job *g, const struct mr_generate_opts *opts, struct mr
         o->threads = MAX_THREADS;
     if (o->threads > o->count)
         o->threads = (unsigned)o->count;
+    g->set = (struct mr_generated_set){o->count, o->classes};
     if (strlen(g->dir) + 64 > PATH_MAX)
         return mr_fail(err, -ENAMETOOLONG, "%.100s...: %s", g->dir, mr_errno_text(ENAMETOOLONG));
     return 0;
@@ -337,7 +304,7 @@ int mr_generate(const char *dir, const struct mr_generate_opts *opts,
     pthread_mutex_init(&g.mu, NULL);
     pthread_cond_init(&g.event, &attr);
     pthread_condattr_destroy(&attr);
-    r = prepare(&g, err);
+    r = mr_generated_claim(dir, &g.set, g.o.again, err);
     if (!r)
         r = run_workers(&g, err);
     if (!r)

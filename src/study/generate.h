@@ -1,8 +1,6 @@
 /* generate.h - make a data set of JPEG files that look, weigh and decode like a real one.
  *
- *     DIR/class_0000/00000000.jpg     image 0 is of class 0, image 1 of class 1, ...
- *     DIR/class_0001/00000001.jpg
- *     DIR/list.csv                    path,label of every image, in the order of their numbers
+ * Which files that are says generated_set.h; list.csv names them in the order of their numbers.
  *
  * Image i is a pure function of (preset, seed, number of classes, i): the same options give the
  * same bytes, whatever the number of threads, and a smaller set is the beginning of a larger one.
@@ -18,6 +16,7 @@ struct mr_generate_opts { /* zero means default */
     uint32_t classes; /* at most `count`; 0 = 1000 or 102, or `count` if that is less */
     uint64_t seed;
     unsigned threads; /* 0 = one per online CPU */
+    int again;        /* replace a set that is there */
     /* Called in the calling thread, now and then and at the end, and while the last files are on
      * their way to the disk; nonzero = stop. */
     int (*progress)(void *arg, uint64_t n_done, uint64_t n_all);
@@ -29,8 +28,9 @@ struct mr_generate_result {
     uint64_t n_bytes;  /* their files together */
 };
 
-/* Make the set in `dir`, which is created if need be (its parent must exist).  Files of the same
- * names are replaced, others are left alone and not listed.
+/* Make the set in `dir`, which is created if need be (its parent must exist) and otherwise empty.
+ * -EEXIST: it has a set, and `again` was not asked for.  -ENOTEMPTY: it has something else; that is
+ * left alone, in any case.
  *
  * 0 when all images are there, and on the disk; -ECANCELED when `progress` asked to stop: the
  * images made so far are complete, and list.csv names just these.  After another error there is no

@@ -140,6 +140,14 @@ const char *mr_lab_name_input(struct mr_lab *lab)
     return lab->input;
 }
 
+void mr_lab_note_rate(struct mr_lab *lab, const char *experiment, int emulated, double per_s)
+{
+    if (!strcmp(experiment, "decode"))
+        lab->known.decoded_per_s = fmax(lab->known.decoded_per_s, per_s);
+    if (!emulated) /* what was decoded was read, too */
+        lab->known.read_per_s = fmax(lab->known.read_per_s, per_s);
+}
+
 struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s)
 {
     struct mr_json *p = mr_json_object();

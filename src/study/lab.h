@@ -5,6 +5,7 @@
 #include <millrace/pipeline.h>
 #include <millrace/store.h>
 
+#include "sizing.h"
 #include "study.h"
 #include "trainer.h"
 
@@ -16,7 +17,8 @@ struct mr_lab_storage {
     const char *name;         /* "disk" or a profile's */
     struct mr_device *device; /* NULL: the real one */
     int whole_grid;           /* in a quick study too */
-    double random_mb_per_s;   /* its limit with ImageNet's sizes; NaN: not known */
+    double random_mb_per_s;   /* its limit with ImageNet's sizes; NaN: not known, or that of another
+                                 storage than the samples are on */
 };
 
 struct mr_lab {
@@ -33,9 +35,11 @@ struct mr_lab {
 
     char input[2 * PATH_MAX]; /* "--data DIR" or "--list FILE", as a shell takes it */
 
+    int same_storage; /* scratch is on the storage that the samples are on */
+
     /* What later experiments take from earlier ones; NaN: not known. */
-    double random_mb_per_s; /* of the real storage, with ImageNet's sizes */
-    double image_bytes;     /* of a file, on average */
+    double image_bytes;           /* of a file, on average */
+    struct mr_sizing_known known; /* the best rates so far */
 };
 
 struct mr_experiment_row {
@@ -72,6 +76,8 @@ void mr_lab_command(struct mr_lab *lab, const char *fmt, ...) __attribute__((for
 const char *mr_lab_sample(const struct mr_lab *lab, char *buf, size_t cap);
 /* A path as a shell takes it: in quotes where that is needed. */
 const char *mr_lab_quote(const char *path, char *buf, size_t cap);
+/* Keep the rate of a point of `read` or `decode` if there was no better one. */
+void mr_lab_note_rate(struct mr_lab *lab, const char *experiment, int emulated, double per_s);
 /* An object with `storage` and `emulated`. */
 struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s);
 /* Thread counts for a storage: 1, 2, 4, 8, or 1 and 8; their number. */

@@ -20,6 +20,7 @@
 #include "io_account.h"
 #include "read_ahead.h"
 #include "repeat.h"
+#include "trace_mark.h"
 #include "trainer.h"
 
 #include <millrace/store.h>
@@ -92,6 +93,8 @@ static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, un
     uint64_t done = 0, start = mr_clock_ns(), last = start, n_drawn = 0;
     int boxed = timed && b->o->box_s > 0;
     int r, ended = 0;
+    if (timed)
+        mr_trace_mark_at(MR_MARK_BEGIN, start);
     b->total = mr_pipeline_n_samples(p);
     while (!ended) {
         r = mr_pipeline_next(p, &batch);
@@ -112,6 +115,8 @@ static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, un
         ended = boxed && box_is_full(b->o, ++n_drawn, done, last - start);
     }
     *seconds = (double)(last - start) / 1e9;
+    if (timed)
+        mr_trace_mark_at(MR_MARK_END, last);
     return 0;
 }
 
@@ -158,7 +163,7 @@ static uint64_t batch_of(const struct bench *b)
 static int is_bounded(const struct bench *b)
 {
     const struct mr_bench_opts *o = b->o;
-    return o->box_s > 0 && !o->touched && !o->pipe.start.epoch && !o->pipe.start.batch;
+    return o->box_s > 0 && !o->touched && !o->pipe.start.epoch && !o->pipe.start.samples;
 }
 
 /* Over what the runs touch. */
@@ -259,11 +264,11 @@ static int one_run(void *ctx, unsigned i)
     if (r)
         return r;
     int have_device = !mr_io_read_bytes(&device);
-    mr_trace_mark("run begins");
     uint64_t cpu = mr_clock_process_cpu_ns();
     r = draw_all(b, p, "running", i, 1, NULL, &run->seconds);
     run->cpu_s = (double)(mr_clock_process_cpu_ns() - cpu) / 1e9;
-    mr_trace_mark("end of run");
+    if (r)
+        mr_trace_mark(MR_MARK_END);
     struct mr_pipeline_stats *s = &b->stats[i];
     mr_pipeline_get_stats(p, s);
     mr_pipeline_close(p);

@@ -44,9 +44,10 @@ static int try_it(const struct mr_advice_opts *o, const struct mr_findings *f,
         return r;
     s->image_cpu_s = found.image_cpu_s;
     s->proof = found.proof;
-    if (s->predicted_per_s <= MR_WORTH_IT * a->predicted_per_s)
+    /* That a model which is off sees no gain says nothing. */
+    if (s->predicted_per_s <= MR_WORTH_IT * a->predicted_per_s && a->standing != MR_ADVICE_NO_MODEL)
         return 0;
-    mr_advice_say(o, "smaller images, the recommended configuration");
+    mr_advice_say(o, "smaller images");
     r = mr_advice_measure(&with, &found, a, s->predicted_per_s, &s->measured, err);
     if (!r)
         s->proof = mr_cold_of_both(s->proof, s->measured.cold);
@@ -88,12 +89,18 @@ void mr_smaller_text(const struct mr_smaller_advice *s, char *text, size_t cap)
              s->set.shorter_side, MR_SMALLER_QUALITY);
 }
 
+/* Did they measure better than the images as they are? */
+static int helped(const struct mr_smaller_advice *s, const struct mr_advice *a)
+{
+    return s->measured.per_s > MR_WORTH_IT * a->measured.per_s;
+}
+
 /* A sentence or two. */
 static void explain(const struct mr_smaller_advice *s, const struct mr_advice *a, char *text,
                     size_t cap)
 {
     char change[96];
-    double gain = s->predicted_per_s / a->predicted_per_s - 1;
+    double base = a->measured.per_s, off = s->measured.per_s / base - 1;
     mr_smaller_text(s, change, sizeof change);
     if (isnan(s->predicted_per_s))
         snprintf(text, cap,
@@ -103,11 +110,17 @@ static void explain(const struct mr_smaller_advice *s, const struct mr_advice *a
     else if (isnan(s->measured.per_s))
         snprintf(text, cap, "Smaller stored images (%s) would not help: something else limits.",
                  change);
+    else if (!helped(s, a))
+        snprintf(text, cap,
+                 "Smaller stored images (%s) were tried and are not recommended: they measured "
+                 "%.0f images/s, %.0f%% %s than the %.0f with the images as they are.",
+                 change, s->measured.per_s, 100 * fabs(off), off < 0 ? "less" : "more", base);
     else
         snprintf(text, cap,
-                 "Store the images smaller (%s: %.0f KB a file instead of %.0f): %.0f%% more "
-                 "images/s than with the configuration alone are predicted.",
-                 change, s->set.bytes_after / 1e3, s->set.bytes_before / 1e3, 100 * gain);
+                 "Store the images smaller (%s: %.0f KB a file instead of %.0f): they measured "
+                 "%.0f images/s, %.0f%% more than the %.0f with the images as they are.",
+                 change, s->set.bytes_after / 1e3, s->set.bytes_before / 1e3, s->measured.per_s,
+                 fmin(100 * off, 1e6), base);
 }
 
 struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct mr_advice *a,
@@ -124,6 +137,7 @@ struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct 
     const struct mr_smaller_set *set = &s->set;
     explain(s, a, text, sizeof text);
     mr_json_set(o, "text", mr_json_string(text));
+    mr_json_set(o, "recommended", mr_json_bool(helped(s, a)));
     mr_json_set(o, "side", mr_json_int(s->side));
     mr_json_set(o, "quality", mr_json_int(MR_SMALLER_QUALITY));
     mr_json_set(o, "shorter_side", mr_json_int(set->shorter_side));
@@ -137,6 +151,7 @@ struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct 
     mr_json_set(o, "smaller_image_cpu_s", mr_json_real(s->image_cpu_s));
     mr_json_set(o, "predicted_images_per_s", mr_json_real(s->predicted_per_s));
     mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured.per_s));
+    mr_json_set(o, "base_images_per_s", mr_json_real(a->measured.per_s));
     mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured.per_s - 1)));
     mr_json_set(o, "control", mr_json_real(s->measured.control));
     mr_json_set(o, "cold", mr_json_string(s->proof));

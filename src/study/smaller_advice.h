@@ -25,7 +25,8 @@ int mr_smaller_prove(const struct mr_advice_opts *o, const struct mr_findings *f
                      struct mr_error *err);
 /* "shorter side 256 instead of 375, JPEG quality 90" */
 void mr_smaller_text(const struct mr_smaller_advice *s, char *text, size_t cap);
-/* For docs/json.md.  NULL with `why` it could not be tried. */
+/* For docs/json.md; `a` is the advice that was given to mr_smaller_prove.  NULL with `why` it could
+ * not be tried. */
 struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct mr_advice *a,
                                 const char *why);
 

@@ -6,12 +6,16 @@
 
 #include "errtext.h"
 #include "lab.h"
+#include "studied_disk.h"
 #include "trace_pause.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define MOST_SIZES 100000 /* files whose size is asked for: seconds */
 
 /* Seconds on two cores with nothing else to do, generated data.  Quick: at most 29 points of two or
  * three steps of 1.5 s for overlap, 28 of three runs of 0.8 s for read and decode, and so on; in
@@ -27,7 +31,7 @@ static const struct mr_experiment_row rows[] = {
     {"checkpoint", 87, 1600, 0, mr_exp_checkpoint},
     {"phases", 16, 85, 0, mr_exp_phases, .traces = 1},
     {"files", 4, 2, 0.001, mr_exp_files},
-    {"verdict", 35, 700, 0.003, mr_exp_verdict},
+    {"verdict", 39, 760, 0.003, mr_exp_verdict},
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -136,27 +140,44 @@ static double earlier_random_rate(const struct mr_study_opts *o, const char *sto
     return NAN;
 }
 
+/* The best rates of an earlier study. */
+static void note_earlier_rates(struct mr_lab *lab)
+{
+    static const char *const names[] = {"read", "decode"};
+    for (unsigned k = 0; k < 2; k++) {
+        const struct mr_json *points = mr_json_at(earlier(lab->o, names[k]), "points");
+        for (size_t i = 0; points && i < mr_json_len(points); i++) {
+            const struct mr_json *p = mr_json_item(points, i);
+            mr_lab_note_rate(lab, names[k], mr_json_is_true(mr_json_at(p, "emulated")),
+                             mr_json_number(mr_json_at(p, "images_per_s")));
+        }
+    }
+}
+
 static void open_storages(struct mr_lab *lab)
 {
     static const char *const names[MR_LAB_STORAGES] = {"disk", "hdd", "ssd", "optane", "lustre"};
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++) {
-        lab->storage[i] =
-            (struct mr_lab_storage){.name = names[i],
-                                    .whole_grid = i < 2,
-                                    .random_mb_per_s = earlier_random_rate(lab->o, names[i])};
+        int ours = i || lab->same_storage;
+        lab->storage[i] = (struct mr_lab_storage){
+            .name = names[i],
+            .whole_grid = i < 2,
+            .random_mb_per_s = ours ? earlier_random_rate(lab->o, names[i]) : NAN};
         if (i)
             mr_device_open(names[i], &lab->storage[i].device, NULL);
     }
 }
 
-static double mean_file_bytes(struct mr_dataset *data)
+double mr_study_file_bytes(const struct mr_dataset *data)
 {
-    uint64_t n = mr_dataset_size(data), step = n / 1000 + 1, seen = 0, bytes = 0;
+    uint64_t n = mr_dataset_size(data), step = (n + MOST_SIZES - 1) / MOST_SIZES;
+    uint64_t seen = 0, bytes = 0;
     char path[4096];
     for (uint64_t i = 0; i < n; i += step) {
-        struct mr_cache_state st;
-        if (mr_dataset_path(data, i, path, sizeof path) > 0 && !mr_cache_query(path, &st)) {
-            bytes += st.size_bytes;
+        struct stat st;
+        if (mr_dataset_path(data, i, path, sizeof path) > 0 && !stat(path, &st) &&
+            S_ISREG(st.st_mode)) {
+            bytes += (uint64_t)st.st_size;
             seen++;
         }
     }
@@ -168,13 +189,14 @@ int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
     struct mr_lab lab = {.o = o};
     int r = 0;
     mr_lab_name_input(&lab);
+    lab.same_storage = mr_is_on_storage(o->data, o->scratch);
     open_storages(&lab);
-    lab.random_mb_per_s = lab.storage[0].random_mb_per_s;
+    note_earlier_rates(&lab);
     for (unsigned i = 0; i < MR_LAB_STORAGES; i++)
         if (i && !lab.storage[i].device)
             r = mr_fail(err, -ENOMEM, "no memory for an emulated device");
     lab.foreseen_s = mr_study_estimate(o);
-    lab.image_bytes = mean_file_bytes(o->data);
+    lab.image_bytes = mr_study_file_bytes(o->data);
     for (unsigned i = 0; !r && i < N_ROWS; i++) {
         double foreseen = seconds_of(o, &rows[i]);
         if (foreseen > 0)

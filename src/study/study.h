@@ -41,6 +41,9 @@ double mr_study_estimate(const struct mr_study_opts *o);
 /* 1 when there is an experiment of that name. */
 int mr_study_knows(const char *experiment);
 const char *mr_study_name(unsigned i); /* NULL behind the last */
+/* The mean size of a file; of more than 100,000 by every second, third... of them.  NaN when none
+ * can be looked at. */
+double mr_study_file_bytes(const struct mr_dataset *data);
 /* 0, -ECANCELED, or -errno with words.  An experiment that fails is handed on with the reason in
  * its `missing`, and the study goes on. */
 int mr_study_run(const struct mr_study_opts *o, struct mr_error *err);

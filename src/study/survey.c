@@ -12,6 +12,7 @@
 #include "buffer.h"
 #include "clock.h"
 #include "errtext.h"
+#include "percentile.h"
 #include "permutation.h"
 #include "whole_file.h"
 
@@ -181,10 +182,13 @@ static struct mr_quantiles quantiles(uint64_t *v, uint64_t n)
     if (!n)
         return (struct mr_quantiles){0};
     qsort(v, n, sizeof *v, by_value);
-    uint64_t last = n - 1;
-    return (struct mr_quantiles){v[0],        v[last / 10],       v[last / 4],
-                                 v[last / 2], v[last - last / 4], v[last - last / 10],
-                                 v[last]};
+    return (struct mr_quantiles){.min = v[0],
+                                 .p10 = v[mr_percentile_index(0.10, n)],
+                                 .p25 = v[mr_percentile_index(0.25, n)],
+                                 .p50 = v[mr_percentile_index(0.50, n)],
+                                 .p75 = v[mr_percentile_index(0.75, n)],
+                                 .p90 = v[mr_percentile_index(0.90, n)],
+                                 .max = v[n - 1]};
 }
 
 static unsigned bin_of(uint64_t size)

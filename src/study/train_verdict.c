@@ -1,8 +1,4 @@
-/* train_verdict.c - see train_verdict.h.
- *
- * The wait for the very first batch is no fault of anybody's: nothing could be fetched before the
- * run began.  It is left out of what training waited, but not out of the time in which the workers
- * made batches. */
+/* train_verdict.c - see train_verdict.h. */
 #include "train_verdict.h"
 
 #include "device.h"
@@ -16,9 +12,12 @@ void mr_train_judge(const struct mr_train_opts *o, const struct mr_train_result 
     const struct mr_pipeline_stats *s = &r->stats;
     int uring = p->engine == MR_ENGINE_URING;
     struct mr_verdict_input in = {
-        .seconds = r->seconds - r->first_fill_s,
-        .input_wait_s = r->input_wait_s - r->first_fill_s,
+        .seconds = r->seconds,
+        .input_wait_s = r->input_wait_s,
         .first_fill_s = r->first_fill_s,
+        .checkpoint_stall_s = r->checkpoint_stall_s,
+        .checkpoints_hold = o->checkpoint && o->checkpoint->mode != MR_CHECKPOINT_LAZY,
+        .checkpoints_drain = o->checkpoint && o->checkpoint->drain_dir,
         .steps = r->steps,
         .samples = s->samples,
         .bytes = s->delivered_bytes,
