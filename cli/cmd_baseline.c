@@ -6,16 +6,16 @@
 #include "errtext.h"
 #include "fit_profile.h"
 #include "input.h"
+#include "new_file.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 
 #include <millrace/store.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct show {
     const struct options *o;
@@ -46,21 +46,21 @@ static void print_heading(struct show *s)
     const char *dev = mr_json_text(mr_json_at(env, "storage.device"));
     const char *scheduler = mr_json_text(mr_json_at(env, "storage.scheduler"));
     char bytes[32];
-    printf("%s: a file of %s, %u run%s\n", o->paths[0],
-           human_bytes((double)o->size, bytes, sizeof bytes), o->runs,
-           o->runs > 1 ? "s, first left out" : "");
-    printf("%s%s%s%s", dev ? "device " : "no block device", dev ? dev : "",
-           scheduler ? ", scheduler " : "", scheduler ? scheduler : "");
+    say("%s: a file of %s, %u run%s\n", o->paths[0],
+        human_bytes((double)o->size, bytes, sizeof bytes), o->runs,
+        o->runs > 1 ? "s, first left out" : "");
+    say("%s%s%s%s", dev ? "device " : "no block device", dev ? dev : "",
+        scheduler ? ", scheduler " : "", scheduler ? scheduler : "");
     double ahead = mr_json_number(mr_json_at(env, "storage.read_ahead_kb"));
     double most = mr_json_number(mr_json_at(env, "storage.max_request_kb"));
     if (ahead >= 0)
-        printf(", read-ahead %.0f KB", ahead);
+        say(", read-ahead %.0f KB", ahead);
     if (most >= 0)
-        printf(", requests up to %.0f KB", most);
-    printf("; %s (%s)\n", fs ? fs : "unknown file system", mount ? mount : "");
+        say(", requests up to %.0f KB", most);
+    say("; %s (%s)\n", fs ? fs : "unknown file system", mount ? mount : "");
     mr_json_free(env);
-    printf("%-16s %6s %6s %10s %10s %10s %7s  %24s  %s\n", "pattern", "block", "depth", "read MB/s",
-           "write MB/s", "ops/s", "spread", "us p50/p99/p99.9", "cache before");
+    say("%-16s %6s %6s %10s %10s %10s %7s  %24s  %s\n", "pattern", "block", "depth", "read MB/s",
+        "write MB/s", "ops/s", "spread", "us p50/p99/p99.9", "cache before");
     fflush(stdout);
 }
 
@@ -78,13 +78,13 @@ static int on_progress(void *ctx, const struct mr_baseline_progress *now)
 static void print_row(void *ctx, const struct mr_baseline_result *r)
 {
     struct show *s = ctx;
-    char block[16] = "split", read[24], write[24], latency[64];
+    char block[16] = "split", read[24], write[24], latency[64], spread[24] = "-";
     progress_clear();
     if (s->out.quiet)
         return;
     print_heading(s);
     if (!r->n_runs) {
-        printf("%-16s stopped before the first run was through\n", mr_pattern_name(r->pattern));
+        say("%-16s stopped before the first run was through\n", mr_pattern_name(r->pattern));
         return;
     }
     if (r->block_bytes)
@@ -93,13 +93,18 @@ static void print_row(void *ctx, const struct mr_baseline_result *r)
              (double)mr_histogram_at(&r->latency, 0.5) / 1e3,
              (double)mr_histogram_at(&r->latency, 0.99) / 1e3,
              (double)mr_histogram_at(&r->latency, 0.999) / 1e3);
-    printf("%-16s %6s %6u %10s %10s %10.0f %6.1f%%  %24s  %s%s%s%s\n", mr_pattern_name(r->pattern),
-           block, r->depth, or_dash(r->read_mb_per_s, "%.1f", read, sizeof read),
-           or_dash(r->write_mb_per_s, "%.1f", write, sizeof write), r->iops, 100 * r->spread,
-           latency, r->cold ? "cold: " : "-", r->cold ? r->cold : "", r->cut ? " (cut)" : "",
-           r->partial ? " (partial)" : "");
+    if (r->n_runs > 1)
+        snprintf(spread, sizeof spread, "%.1f%%", 100 * r->spread);
+    say("%-16s %6s %6u %10s %10s %10.0f %7s  %24s  %s%s%s%s\n", mr_pattern_name(r->pattern), block,
+        r->depth, or_dash(r->read_mb_per_s, "%.1f", read, sizeof read),
+        or_dash(r->write_mb_per_s, "%.1f", write, sizeof write), r->iops, spread, latency,
+        r->cold ? "cold: " : "-", r->cold ? r->cold : "", r->cut ? " (cut)" : "",
+        r->partial ? " (partial)" : "");
+    if (r->ordinary_iops >= 0)
+        say("%-16s %6s %6s %10.1f %10s %10.0f\n", "  ordinary pages", "", "", r->ordinary_mb_per_s,
+            "", r->ordinary_iops);
     if (r->created_per_s >= 0)
-        printf("%-16s %6s %6s %10s %10s %10.0f\n", "  creating", "", "", "", "", r->created_per_s);
+        say("%-16s %6s %6s %10s %10s %10.0f\n", "  creating", "", "", "", "", r->created_per_s);
     fflush(stdout);
 }
 
@@ -111,13 +116,13 @@ static void print_cut(const struct show *s, const struct mr_baseline *b)
     for (unsigned i = 0; i < b->n_results; i++)
         any |= b->result[i].cut;
     if (any)
-        printf("cut: a part of a run ends after %u s (seq) or %u s; rates are those until then\n",
-               mr_pattern_box_s(MR_PATTERN_SEQ, emulated),
-               mr_pattern_box_s(MR_PATTERN_FSYNC, emulated));
+        say("cut: a part of a run ends after %u s (seq) or %u s; rates are those until then\n",
+            mr_pattern_box_s(MR_PATTERN_SEQ, emulated),
+            mr_pattern_box_s(MR_PATTERN_FSYNC, emulated));
     if (b->file_bytes && b->file_bytes + MR_BASELINE_MIN_SIZE <= s->o->size)
-        printf("the file has %s, not %s: that is what could be written in this time\n",
-               human_bytes((double)b->file_bytes, wrote, sizeof wrote),
-               human_bytes((double)s->o->size, asked, sizeof asked));
+        say("the file has %s, not %s: that is what could be written in this time\n",
+            human_bytes((double)b->file_bytes, wrote, sizeof wrote),
+            human_bytes((double)s->o->size, asked, sizeof asked));
 }
 
 /* "DIR/fast-disk.profile" -> "fast-disk". */
@@ -133,17 +138,9 @@ static void profile_name(const char *path, char *buf, size_t cap)
 /* Can the profile be written, before all is measured in vain? */
 static int check_profile_path(const char *path)
 {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int r = 0;
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
-    if (access(slash ? folder : ".", W_OK))
-        r = errno;
-    else if (slash && !slash[1])
-        r = EISDIR;
+    int r = mr_new_file_check(path);
     if (r)
-        fprintf(stderr, "millrace baseline: --save-profile %s: %s\n", path, mr_errno_text(r));
+        say_to(stderr, "millrace baseline: --save-profile %s: %s\n", path, mr_errno_text(r));
     return r != 0;
 }
 
@@ -168,21 +165,19 @@ static int save_profile(const struct options *o, const struct mr_baseline *b, in
     if (!r)
         r = mr_device_profile_save(&p, o->save_profile, &err);
     if (r)
-        fprintf(stderr, "millrace baseline: --save-profile %s: %s\n", o->save_profile, err.text);
+        say_to(stderr, "millrace baseline: --save-profile %s: %s\n", o->save_profile, err.text);
     else if (!quiet)
-        printf("profile: %s\n", o->save_profile);
+        say("profile: %s\n", o->save_profile);
     return r != 0;
 }
 
 static int check_options(const struct options *o)
 {
-    if (o->runs > MR_BASELINE_MAX_RUNS)
-        fprintf(stderr, "millrace baseline: --runs: at most %d\n", MR_BASELINE_MAX_RUNS);
-    else if (o->size < MR_BASELINE_MIN_SIZE)
-        fprintf(stderr, "millrace baseline: --size: at least 1M\n");
+    if (o->size < MR_BASELINE_MIN_SIZE)
+        say_to(stderr, "millrace baseline: --size: at least 1M\n");
     else if (o->storage && o->save_profile)
-        fprintf(stderr, "millrace baseline: --save-profile measures the real storage: leave "
-                        "--storage out\n");
+        say_to(stderr, "millrace baseline: --save-profile measures the real storage: leave "
+                       "--storage out\n");
     else
         return 0;
     return 2;
@@ -198,7 +193,7 @@ static struct mr_json *results_of(const struct mr_baseline *b, const struct mr_b
 
 int command_baseline(const struct options *o)
 {
-    struct show s = {.o = o, .out = {.fd = -1}};
+    struct show s = {.o = o};
     struct mr_error err = {0};
     struct mr_device *device = NULL;
     struct mr_baseline *b = NULL;
@@ -216,6 +211,7 @@ int command_baseline(const struct options *o)
         .device = device,
         .device_name = device ? mr_device_name(device) : NULL,
         .drop_caches = o->drop_caches,
+        .both_pages = 1,
         .progress = on_progress,
         .on_result = print_row,
         .ctx = &s,
@@ -227,19 +223,20 @@ int command_baseline(const struct options *o)
     int r = mr_baseline_run(&opts, b, &err);
     progress_clear();
     if (r && r != -ECANCELED)
-        fprintf(stderr, "millrace baseline: %s\n", err.text);
+        say_to(stderr, "millrace baseline: %s\n", err.text);
     if (!s.out.quiet && (!r || r == -ECANCELED))
         print_cut(&s, b);
     if (b->n_stale)
-        fprintf(stderr, "note: removed what %u killed run%s had left in %s\n", b->n_stale,
-                b->n_stale > 1 ? "s" : "", o->paths[0]);
+        say_to(stderr, "note: removed what %u killed run%s had left in %s\n", b->n_stale,
+               b->n_stale > 1 ? "s" : "", o->paths[0]);
     if (b->warning[0] && (!r || r == -ECANCELED))
-        fprintf(stderr, "warning: %s\n", b->warning);
+        say_to(stderr, "warning: %s\n", b->warning);
     status = !r ? 0 : r == -ECANCELED ? 130 : 1;
     if (!status && o->save_profile)
         status = save_profile(o, b, s.out.quiet);
-    if ((status == 0 || status == 130) &&
-        output_json(&s.out, o, o->paths[0], results_of(b, &opts)) && !status)
+    /* A profile that could not be saved takes nothing from the result. */
+    if ((!r || r == -ECANCELED) && output_json(&s.out, o, o->paths[0], results_of(b, &opts)) &&
+        !status)
         status = 1;
 done:
     if (b)

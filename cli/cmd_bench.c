@@ -4,6 +4,7 @@
 #include "input.h"
 #include "microbench.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 #include "tracing.h"
 
@@ -43,23 +44,23 @@ static void print_heading(const struct sweep *s)
     const struct options *o = s->o;
     const struct mr_dataset *d = s->data;
     input_print_storage("", s->storage);
-    printf("%s: %llu samples, %u class%s; %s engine", s->path,
-           (unsigned long long)mr_dataset_size(d), mr_dataset_n_classes(d),
-           mr_dataset_n_classes(d) == 1 ? "" : "es", o->engine ? "uring" : "threads");
+    say("%s: %llu sample%s, %u class%s; %s engine", s->path, (unsigned long long)mr_dataset_size(d),
+        plural(mr_dataset_size(d)), mr_dataset_n_classes(d),
+        mr_dataset_n_classes(d) == 1 ? "" : "es", o->engine ? "uring" : "threads");
     if (o->engine)
-        printf(" (depth %u)", o->io_depth);
-    printf(", batch %u, prefetch %u, %u run%s\n", o->batch, o->prefetch, o->runs,
-           o->runs > 1 ? "s, first left out" : "");
-    printf("%7s %10s %7s %8s %8s %9s  %26s %8s  %s\n", "threads", "images/s", "spread", "speed-up",
-           "MB/s", "CPU us", "read us p50/p99/p99.9", "skipped", "cache before");
+        say(" (depth %u)", o->io_depth);
+    say(", batch %u, prefetch %u, %u run%s\n", o->batch, o->prefetch, o->runs,
+        o->runs > 1 ? "s, first left out" : "");
+    say("%7s %10s %7s %8s %8s %9s  %26s %8s  %s\n", "threads", "images/s", "spread", "speed-up",
+        "MB/s", "CPU us", "read us p50/p99/p99.9", "skipped", "cache before");
 }
 
 static void print_row(const struct mr_bench_result *r, double base)
 {
     const struct mr_bench_run *m = &r->median;
-    char latency[64], cache[64], bytes[32], speed_up[32] = "-";
+    char latency[64], cache[64], bytes[32], speed_up[32] = "-", spread[32] = "-";
     if (!r->n_runs) {
-        printf("%7u stopped before the first run was through\n", r->pipe.threads);
+        say("%7u stopped before the first run was through\n", r->pipe.threads);
         return;
     }
     snprintf(latency, sizeof latency, "%.0f/%.0f/%.0f", m->read.p50, m->read.p99, m->read.p999);
@@ -70,30 +71,34 @@ static void print_row(const struct mr_bench_result *r, double base)
     else
         snprintf(cache, sizeof cache, "%s",
                  human_bytes((double)m->cache_bytes, bytes, sizeof bytes));
+    if (r->n_runs > 1)
+        snprintf(spread, sizeof spread, "%.1f%%", 100 * r->spread);
     if (base > 0)
         snprintf(speed_up, sizeof speed_up, "%.2fx", r->per_s / base);
-    printf("%7u %10.0f %6.1f%% %8s %8.0f %9.2f  %26s %8llu  %s%s\n", r->pipe.threads, r->per_s,
-           100 * r->spread, speed_up, mr_bench_mb_per_s(r), 1e6 * m->cpu_s / (double)m->samples,
-           latency, (unsigned long long)m->skipped, cache, r->partial ? " (partial)" : "");
+    say("%7u %10.0f %7s %8s %8.0f %9.2f  %26s %8llu  %s%s\n", r->pipe.threads, r->per_s, spread,
+        speed_up, mr_bench_mb_per_s(r), 1e6 * m->cpu_s / (double)m->samples, latency,
+        (unsigned long long)m->skipped, cache, r->partial ? " (partial)" : "");
     if (r->has_hash)
-        printf("        batch hash %016llx\n", (unsigned long long)r->hash);
+        say("        batch hash %016llx\n", (unsigned long long)r->hash);
     fflush(stdout);
 }
 
 static void print_errors(const struct mr_bench_result *r)
 {
     for (unsigned i = 0; r->stats.errors[i].reason; i++)
-        printf("%s%s: %llu%s", i ? ", " : "bad samples: ", r->stats.errors[i].reason,
-               (unsigned long long)r->stats.errors[i].n, r->stats.errors[i + 1].reason ? "" : "\n");
+        say("%s%s: %llu", i ? ", " : "bad samples: ", r->stats.errors[i].reason,
+            (unsigned long long)r->stats.errors[i].n);
+    if (r->stats.errors[0].reason)
+        say("\n");
 }
 
 static void print_decoders(const struct mr_bench_result *r)
 {
     const uint64_t *n = r->stats.decoded_by;
     if (r->pipe.decode && r->n_runs)
-        printf("decoded by: own %llu, libjpeg-turbo %llu, PNG %llu\n",
-               (unsigned long long)n[MR_PATH_OWN], (unsigned long long)n[MR_PATH_TURBO],
-               (unsigned long long)n[MR_PATH_PNG]);
+        say("decoded by: own %llu, libjpeg-turbo %llu, PNG %llu\n",
+            (unsigned long long)n[MR_PATH_OWN], (unsigned long long)n[MR_PATH_TURBO],
+            (unsigned long long)n[MR_PATH_PNG]);
 }
 
 /* The row of a thread count, and what belongs around it. */
@@ -140,10 +145,10 @@ static int measure(struct sweep *s, struct output *out, struct mr_json *results)
         if (!out->quiet)
             show(s, &result);
         if (result.warning[0] && strcmp(result.warning, s->warned))
-            fprintf(stderr, "warning: %s\n", result.warning);
+            say_to(stderr, "warning: %s\n", result.warning);
         snprintf(s->warned, sizeof s->warned, "%s", result.warning);
     } else {
-        fprintf(stderr, "millrace bench: %s\n", err.text);
+        say_to(stderr, "millrace bench: %s\n", err.text);
     }
     mr_bench_result_fini(&result);
     return !r ? 0 : r == -ECANCELED ? 130 : 1;
@@ -164,10 +169,6 @@ int command_bench(const struct options *o)
 {
     struct sweep s = {.o = o, .decode = input_decoder(o)};
     struct unsigned_list threads = o->threads;
-    if (o->runs > MR_BENCH_MAX_RUNS) {
-        fprintf(stderr, "millrace bench: --runs: at most %d\n", MR_BENCH_MAX_RUNS);
-        return 2;
-    }
     if (!threads.n) {
         cpu_set_t set;
         threads.n = 1;
@@ -180,7 +181,7 @@ int command_bench(const struct options *o)
         mr_device_close(s.storage);
         return status;
     }
-    struct output out = {.fd = -1};
+    struct output out = {0};
     struct mr_json *results = mr_json_array();
     int trace_failed = 0;
     status = output_open(o, &out) || ledger_open(&s.ledger, o->ledger) ||

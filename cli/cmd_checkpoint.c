@@ -6,12 +6,17 @@
 #include "convert.h"
 #include "errtext.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+/* Of a safetensors file that others wrote. */
+#define NO_CHECKSUMS "readable, no checksums to verify"
 
 /* What all four share. */
 struct run {
@@ -35,11 +40,17 @@ static struct mr_ckpt_watch watch_for(const char *what)
                                   .ctx = (void *)(uintptr_t)what};
 }
 
+static void on_waiting(void *ctx, const char *text)
+{
+    (void)ctx;
+    say_to(stderr, "note: %s\n", text);
+}
+
 /* 1, or 130 when it was the user who ended it. */
 static int complain(const char *action, int code, const struct mr_error *err)
 {
     progress_clear();
-    fprintf(stderr, "millrace checkpoint %s: %s\n", action, err->text);
+    say_to(stderr, "millrace checkpoint %s: %s\n", action, err->text);
     return code == -ECANCELED ? 130 : 1;
 }
 
@@ -111,15 +122,15 @@ static int list_tensors(struct run *r)
     for (size_t i = 0; i < t->n; i++) {
         shape_text(&t->tensors[i], shape, sizeof shape);
         if (!r->out.quiet)
-            printf("%-11s %-22s %10s  %s\n", mr_dtype_name(t->tensors[i].dtype), shape,
-                   human_bytes((double)t->tensors[i].bytes, size, sizeof size), t->tensors[i].name);
+            say("%-11s %-22s %10s  %s\n", mr_dtype_name(t->tensors[i].dtype), shape,
+                human_bytes((double)t->tensors[i].bytes, size, sizeof size), t->tensors[i].name);
         mr_json_append(tensors, tensor_json(&t->tensors[i]));
     }
     if (!r->out.quiet)
-        printf("%zu tensors, %s in all, %s%s\n", t->n,
-               human_bytes((double)mr_ckpt_file_bytes(c), size, sizeof size),
-               format_name(mr_ckpt_file_format(c)),
-               mr_ckpt_file_has_checksums(c) ? "" : "; without checksums");
+        say("%zu tensor%s, %s in all, %s%s\n", t->n, plural(t->n),
+            human_bytes((double)mr_ckpt_file_bytes(c), size, sizeof size),
+            format_name(mr_ckpt_file_format(c)),
+            mr_ckpt_file_has_checksums(c) ? "" : "; without checksums");
     mr_json_set(o, "path", mr_json_string(r->path));
     mr_json_set(o, "format", mr_json_string(format_name(mr_ckpt_file_format(c))));
     mr_json_set(o, "bytes", mr_json_int((int64_t)mr_ckpt_file_bytes(c)));
@@ -142,10 +153,10 @@ static void list_one(struct run *r, const struct mr_ckpt_found *f)
     if (f->step >= 0)
         snprintf(step, sizeof step, "%lld", (long long)f->step);
     if (!r->out.quiet)
-        printf("%10s %10s  %-11s %-4s  %-8s %8s  %s%s%s\n", step,
-               human_bytes((double)f->bytes, size, sizeof size), format_name(f->format),
-               tier_of(r, f->path), bad ? "broken" : "complete", human_age(age, old, sizeof old),
-               f->path, bad ? ": " : "", bad ? err.text : "");
+        say("%10s %10s  %-11s %-4s  %-8s %8s  %s%s%s\n", step,
+            human_bytes((double)f->bytes, size, sizeof size), format_name(f->format),
+            tier_of(r, f->path), bad ? "broken" : "complete", human_age(age, old, sizeof old),
+            f->path, bad ? ": " : "", bad ? err.text : "");
     mr_json_set(o, "path", mr_json_string(f->path));
     mr_json_set(o, "step", f->step >= 0 ? mr_json_int(f->step) : mr_json_null());
     mr_json_set(o, "bytes", mr_json_int((int64_t)f->bytes));
@@ -162,12 +173,12 @@ static int run_ls(struct run *r)
     if (!r->is_folder)
         return list_tensors(r);
     if (!r->out.quiet && r->folder.n)
-        printf("%10s %10s  %-11s %-4s  %-8s %8s  %s\n", "step", "size", "format", "tier", "state",
-               "age", "path");
+        say("%10s %10s  %-11s %-4s  %-8s %8s  %s\n", "step", "size", "format", "tier", "state",
+            "age", "path");
     for (size_t i = r->folder.n; i-- > 0;)
         list_one(r, &r->folder.found[i]);
     if (!r->out.quiet && !r->folder.n)
-        printf("%s: no checkpoints\n", r->path);
+        say("%s: no checkpoints\n", r->path);
     return 0;
 }
 
@@ -196,9 +207,9 @@ static int verify_one(struct run *r, const char *path)
     if (e)
         return complain("verify", e, &err);
     if (!r->out.quiet)
-        printf("%s: %zu tensors, %s, %s\n", path, v.n_tensors,
-               human_bytes((double)v.bytes, size, sizeof size),
-               v.n_unchecked ? "well formed; it has no checksums" : "every byte as it was written");
+        say("%s: %zu tensor%s, %s, %s\n", path, v.n_tensors, plural(v.n_tensors),
+            human_bytes((double)v.bytes, size, sizeof size),
+            v.n_unchecked ? NO_CHECKSUMS : "every byte as it was written");
     return 0;
 }
 
@@ -212,20 +223,23 @@ static int run_verify(struct run *r)
         status = s ? s : status;
     }
     if (!r->folder.n) {
-        fprintf(stderr, "millrace checkpoint verify: %s: no checkpoints\n", r->path);
+        say_to(stderr, "millrace checkpoint verify: %s: no checkpoints\n", r->path);
         return 1;
     }
     return status;
 }
 
-static void report_made(struct run *r, const char *from, const char *to, const char *what)
+/* unchecked: tensors of `from` that had no checksum. */
+static void report_made(struct run *r, const char *from, const char *to, const char *what,
+                        size_t unchecked)
 {
     struct mr_json *o = mr_json_object();
     mr_json_set(o, "from", mr_json_string(from));
     mr_json_set(o, "to", mr_json_string(to));
+    mr_json_set(o, "unchecked", mr_json_int((int64_t)unchecked));
     mr_json_append(r->results, o);
     if (!r->out.quiet)
-        printf("%s %s %s\n", from, what, to);
+        say("%s%s %s %s\n", from, unchecked ? " (" NO_CHECKSUMS ")" : "", what, to);
 }
 
 static int run_convert(struct run *r)
@@ -234,13 +248,14 @@ static int run_convert(struct run *r)
     struct mr_convert_opts opts = {.format =
                                        r->o->format ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF,
                                    .packed = r->o->packed,
-                                   .watch = &w};
+                                   .watch = &w,
+                                   .waiting = on_waiting};
     struct mr_ckpt_file *c = NULL;
     struct mr_error err = {0};
     char to[MR_CKPT_MAX_PATH];
     const char *from = r->path;
     if (r->is_folder && !r->folder.n) {
-        fprintf(stderr, "millrace checkpoint convert: %s: no checkpoints\n", r->path);
+        say_to(stderr, "millrace checkpoint convert: %s: no checkpoints\n", r->path);
         return 1;
     }
     if (r->is_folder)
@@ -248,27 +263,31 @@ static int run_convert(struct run *r)
     int e = mr_ckpt_file_open(from, &c, &err);
     if (!e)
         e = mr_ckpt_convert(c, r->o->to, &opts, to, &err);
+    size_t unchecked = e || mr_ckpt_file_has_checksums(c) ? 0 : mr_ckpt_file_tensors(c)->n;
     mr_ckpt_file_close(c);
     progress_clear();
     if (e)
         return complain("convert", e, &err);
-    report_made(r, from, to, "is now also");
+    report_made(r, from, to, "is now also", unchecked);
     return 0;
 }
 
 /* Is it good?  If so, copy it: 0.  Otherwise why not. */
 static int restore_one(struct run *r, const char *path, char to[MR_CKPT_MAX_PATH], int *is_good,
-                       struct mr_error *err)
+                       size_t *unchecked, struct mr_error *err)
 {
     struct mr_ckpt_watch verifying = watch_for("verifying"), copying = watch_for("copying");
-    struct mr_ckpt_verdict v;
+    struct mr_ckpt_verdict v = {0};
     struct mr_ckpt_file *c = NULL;
     int e = mr_ckpt_file_open(path, &c, err);
     if (!e)
         e = mr_ckpt_file_verify(c, &verifying, &v, err);
     *is_good = !e;
+    *unchecked = v.n_unchecked;
     if (!e)
-        e = mr_ckpt_copy(c, r->o->to, &(struct mr_convert_opts){.watch = &copying}, to, err);
+        e = mr_ckpt_copy(c, r->o->to,
+                         &(struct mr_convert_opts){.watch = &copying, .waiting = on_waiting}, to,
+                         err);
     mr_ckpt_file_close(c);
     progress_clear();
     return e;
@@ -281,20 +300,22 @@ static int run_restore(struct run *r)
     const struct mr_ckpt_found *found = r->is_folder ? r->folder.found : &one;
     for (size_t i = r->is_folder ? r->folder.n : 1; i-- > 0;) {
         struct mr_error err = {0};
-        int is_good, e = restore_one(r, found[i].path, to, &is_good, &err);
+        size_t unchecked;
+        int is_good, e = restore_one(r, found[i].path, to, &is_good, &unchecked, &err);
         if (!e) {
-            report_made(r, found[i].path, to, "verified and restored to");
+            report_made(r, found[i].path, to,
+                        unchecked ? "restored to" : "verified and restored to", unchecked);
             return 0;
         }
         if (is_good || e == -ECANCELED)
             return complain("restore", e, &err);
-        fprintf(stderr, "millrace checkpoint restore: passed over: %s\n", err.text);
+        say_to(stderr, "millrace checkpoint restore: passed over: %s\n", err.text);
         struct mr_json *o = mr_json_object();
         mr_json_set(o, "passed_over", mr_json_string(found[i].path));
         mr_json_set(o, "reason", mr_json_string(err.text));
         mr_json_append(r->results, o);
     }
-    fprintf(stderr, "millrace checkpoint restore: %s: no checkpoint that verifies\n", r->path);
+    say_to(stderr, "millrace checkpoint restore: %s: no checkpoint that verifies\n", r->path);
     return 1;
 }
 
@@ -310,15 +331,27 @@ static const struct action {
 };
 #define N_ACTIONS (sizeof actions / sizeof *actions)
 
-/* What PATH is, and what is in the folders. */
+/* A folder's checkpoints are added.  One that is not there has none, and that is said. */
+static int add_folder(struct run *r, const char *dir, struct mr_error *err)
+{
+    int e = mr_ckpt_folder_scan(&r->folder, AT_FDCWD, dir, err);
+    if (e != -ENOENT || !r->o->drain)
+        return e;
+    say_to(stderr, "millrace checkpoint: %s: there is no such folder\n", dir);
+    *err = (struct mr_error){0};
+    return 0;
+}
+
+/* What PATH is, and what is in the folders: with --drain a folder, even if it is gone. */
 static int look(struct run *r, const char *action)
 {
     struct stat st;
     struct mr_error err = {0};
-    r->is_folder = !stat(r->path, &st) && S_ISDIR(st.st_mode);
-    int e = r->is_folder ? mr_ckpt_folder_scan(&r->folder, r->path, &err) : 0;
+    int there = !stat(r->path, &st);
+    r->is_folder = there ? S_ISDIR(st.st_mode) : r->o->drain && errno == ENOENT;
+    int e = r->is_folder ? add_folder(r, r->path, &err) : 0;
     if (!e && r->is_folder && r->o->drain)
-        e = mr_ckpt_folder_scan(&r->folder, r->o->drain, &err);
+        e = add_folder(r, r->o->drain, &err);
     return e ? complain(action, e, &err) : 0;
 }
 
@@ -329,14 +362,14 @@ int command_checkpoint(const struct options *o)
     while (a < actions + N_ACTIONS && strcmp(a->name, o->paths[0]))
         a++;
     if (a == actions + N_ACTIONS) {
-        fprintf(stderr,
-                "millrace checkpoint: '%s' is none of ls, verify, convert, restore\n"
-                "Try 'millrace checkpoint --help'.\n",
-                o->paths[0]);
+        say_to(stderr,
+               "millrace checkpoint: '%s' is none of ls, verify, convert, restore\n"
+               "Try 'millrace checkpoint --help'.\n",
+               o->paths[0]);
         return 2;
     }
     if (a->needs_to && !o->to) {
-        fprintf(stderr, "millrace checkpoint %s: where to? --to DIR\n", a->name);
+        say_to(stderr, "millrace checkpoint %s: where to? --to DIR\n", a->name);
         return 2;
     }
     if (output_open(o, &r.out))
@@ -346,5 +379,9 @@ int command_checkpoint(const struct options *o)
     if (!status)
         status = a->run(&r);
     mr_ckpt_folder_fini(&r.folder);
+    if (status && !mr_json_len(r.results)) { /* nothing was found out: an earlier file stays */
+        mr_json_free(r.results);
+        return status;
+    }
     return output_json(&r.out, o, r.path, r.results) && !status ? 1 : status;
 }

@@ -4,6 +4,7 @@
 #include "cache_sweep.h"
 #include "errtext.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -47,8 +48,8 @@ static int sweep_path(struct mr_cache_sweep *s, char *path)
         int bad = evict_entry(s, e);
         if (bad) {
             progress_clear();
-            fprintf(stderr, "millrace evict: %s: %s\n", e->fts_path,
-                    bad == -EINVAL ? "neither a file nor a folder" : mr_errno_text(bad));
+            say_to(stderr, "millrace evict: %s: %s\n", e->fts_path,
+                   bad == -EINVAL ? "neither a file nor a folder" : mr_errno_text(bad));
         }
         progress_show("evicting", s->files, 0);
         if (terminal_interrupted(NULL))
@@ -89,18 +90,18 @@ static void print(const struct mr_cache_sweep *s, const char *path, int partial)
 {
     char a[32], b[32], c[32];
     if (!verdict(s)) {
-        printf("%s: no files%s\n", path, partial ? " (partial)" : "");
+        say("%s: no files%s\n", path, partial ? " (partial)" : "");
         return;
     }
-    printf("%s: %llu files, %s", path, (unsigned long long)s->files,
-           human_bytes((double)s->bytes, a, sizeof a));
+    say("%s: %llu file%s, %s", path, (unsigned long long)s->files, plural(s->files),
+        human_bytes((double)s->bytes, a, sizeof a));
     if (s->n_unknown)
-        printf("; what was cached cannot be known for %llu of them (other owner)",
-               (unsigned long long)s->n_unknown);
+        say("; what was cached cannot be known for %llu of them (other owner)",
+            (unsigned long long)s->n_unknown);
     else
-        printf("; cached before %s, after %s", human_bytes((double)s->cached_before, b, sizeof b),
-               human_bytes((double)s->cached_after, c, sizeof c));
-    printf("; cold: %s%s\n", verdict(s), partial ? " (partial)" : "");
+        say("; cached before %s, after %s", human_bytes((double)s->cached_before, b, sizeof b),
+            human_bytes((double)s->cached_after, c, sizeof c));
+    say("; cold: %s%s\n", verdict(s), partial ? " (partial)" : "");
 }
 
 int command_evict(const struct options *o)
@@ -115,7 +116,7 @@ int command_evict(const struct options *o)
         int r = sweep_path(&s, o->paths[i]);
         progress_clear();
         if (r < 0 && r != -ECANCELED)
-            fprintf(stderr, "millrace evict: %s: %s\n", o->paths[i], mr_errno_text(r));
+            say_to(stderr, "millrace evict: %s: %s\n", o->paths[i], mr_errno_text(r));
         if (!out.quiet)
             print(&s, o->paths[i], r != 0);
         mr_json_append(results, to_json(&s, o->paths[i], r != 0));

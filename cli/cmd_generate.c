@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "generate.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -39,10 +40,11 @@ int command_generate(const struct options *o)
                                     .count = o->count,
                                     .classes = o->classes,
                                     .seed = o->seed,
+                                    .again = o->again,
                                     .progress = on_progress};
     char bytes[32];
     if (!o->out) {
-        fprintf(stderr, "millrace generate: say where by --out DIR\n");
+        say_to(stderr, "millrace generate: say where by --out DIR\n");
         return 2;
     }
     if (output_open(o, &out))
@@ -52,14 +54,15 @@ int command_generate(const struct options *o)
     double seconds = (double)(mr_clock_ns() - start) / 1e9;
     progress_clear();
     if (r && r != -ECANCELED) {
-        fprintf(stderr, "millrace generate: %s\n", err.text);
+        say_to(stderr, "millrace generate: %s%s\n", err.text,
+               r == -EEXIST ? ": --again replaces it" : "");
         return 1;
     }
     if (!out.quiet)
-        printf("%s: %llu images, %s, in %.1f s; the list is %s/list.csv%s\n", o->out,
-               (unsigned long long)made.n_images,
-               human_bytes((double)made.n_bytes, bytes, sizeof bytes), seconds, o->out,
-               r ? " (interrupted: this is a part)" : "");
+        say("%s: %llu image%s, %s, in %.1f s; the list is %s/list.csv%s\n", o->out,
+            (unsigned long long)made.n_images, plural(made.n_images),
+            human_bytes((double)made.n_bytes, bytes, sizeof bytes), seconds, o->out,
+            r ? " (interrupted: this is a part)" : "");
     struct mr_json *results = mr_json_array();
     mr_json_append(results, to_json(o, &made, seconds, r != 0));
     int failed = output_json(&out, o, o->out, results);

@@ -2,8 +2,11 @@
 #include "commands.h"
 
 #include "errtext.h"
+#include "input.h"
+#include "inspect_image.h"
 #include "inspect_trace.h"
 #include "output.h"
+#include "say.h"
 #include "survey.h"
 #include "terminal.h"
 #include "trace_log.h"
@@ -28,7 +31,7 @@ static void on_broken(void *ctx, const char *path, const char *reason)
     mr_json_append(s->broken, o);
     if (s->n++ < BROKEN_TO_SHOW && !s->quiet) {
         progress_clear();
-        printf("broken: %s: %s\n", path, reason);
+        say("broken: %s: %s\n", path, reason);
     }
 }
 
@@ -44,7 +47,7 @@ static void print_histogram(const struct mr_survey *s)
     char edge[32];
     for (unsigned i = 0; i < MR_SURVEY_BINS; i++)
         most = s->bin[i] > most ? s->bin[i] : most;
-    printf("file sizes\n");
+    say("file sizes\n");
     for (unsigned i = 0; i < MR_SURVEY_BINS; i++) {
         if (!s->bin[i])
             continue;
@@ -52,7 +55,7 @@ static void print_histogram(const struct mr_survey *s)
             snprintf(edge, sizeof edge, "%llu %ciB", 1ull << (i % 10), "KMGT"[i / 10 - 1]);
         else
             snprintf(edge, sizeof edge, "%llu B", 1ull << i);
-        printf("  up to %8s %9llu  ", edge, (unsigned long long)s->bin[i]);
+        say("  up to %8s %9llu  ", edge, (unsigned long long)s->bin[i]);
         for (uint64_t k = 0; k < (s->bin[i] * 50 + most - 1) / most; k++)
             putchar('#');
         putchar('\n');
@@ -63,53 +66,54 @@ static void print_images(const struct mr_survey *s)
 {
     uint64_t n = s->n_jpeg + s->n_png;
     if (!n) {
-        printf("images: none among the %llu files looked at\n", (unsigned long long)s->n_probed);
+        say("images: none among the %llu file%s looked at\n", (unsigned long long)s->n_probed,
+            plural(s->n_probed));
         return;
     }
-    printf("images: %llu JPEG", (unsigned long long)s->n_jpeg);
+    say("images: %llu JPEG", (unsigned long long)s->n_jpeg);
     if (s->n_jpeg) {
         const char *open = " (";
         for (unsigned i = 0; i < MR_SURVEY_SAMPLINGS && s->sampling[i].name[0]; i++, open = ", ")
-            printf("%s%s: %llu", open, s->sampling[i].name, (unsigned long long)s->sampling[i].n);
-        printf("%sgrey: %llu, CMYK: %llu, progressive: %llu)", open, (unsigned long long)s->n_grey,
-               (unsigned long long)s->n_cmyk, (unsigned long long)s->n_progressive);
+            say("%s%s: %llu", open, s->sampling[i].name, (unsigned long long)s->sampling[i].n);
+        say("%sgrey: %llu, CMYK: %llu, progressive: %llu)", open, (unsigned long long)s->n_grey,
+            (unsigned long long)s->n_cmyk, (unsigned long long)s->n_progressive);
     }
-    printf(", %llu PNG, %llu neither; of %llu looked at\n", (unsigned long long)s->n_png,
-           (unsigned long long)s->n_other, (unsigned long long)s->n_probed);
-    printf("dimensions: median %llux%llu, width %llu to %llu, height %llu to %llu\n",
-           (unsigned long long)s->width.p50, (unsigned long long)s->height.p50,
-           (unsigned long long)s->width.min, (unsigned long long)s->width.max,
-           (unsigned long long)s->height.min, (unsigned long long)s->height.max);
+    say(", %llu PNG, %llu neither; of %llu looked at\n", (unsigned long long)s->n_png,
+        (unsigned long long)s->n_other, (unsigned long long)s->n_probed);
+    say("dimensions: median %llux%llu, width %llu to %llu, height %llu to %llu\n",
+        (unsigned long long)s->width.p50, (unsigned long long)s->height.p50,
+        (unsigned long long)s->width.min, (unsigned long long)s->width.max,
+        (unsigned long long)s->height.min, (unsigned long long)s->height.max);
 }
 
 static void print(const char *path, const struct mr_survey *s, const struct mr_dataset *d)
 {
     char a[32], b[32], c[32];
     int64_t cached = mr_cache_sweep_cached(&s->cache);
-    printf("%s: data set, %llu samples, %u class%s", path, (unsigned long long)s->samples,
-           s->classes, s->classes == 1 ? "" : "es");
+    say("%s: data set, %llu sample%s, %u class%s", path, (unsigned long long)s->samples,
+        plural(s->samples), s->classes, s->classes == 1 ? "" : "es");
     if (s->classes > 1)
-        printf(" of %llu to %llu", (unsigned long long)s->smallest_class,
-               (unsigned long long)s->largest_class);
+        say(" of %llu to %llu", (unsigned long long)s->smallest_class,
+            (unsigned long long)s->largest_class);
     if (mr_dataset_class_name(d, 0))
-        printf(" (0 = %s)", mr_dataset_class_name(d, 0));
-    printf("\n%llu usable files, %s; median %s, p10 %s, ", (unsigned long long)s->files,
-           human_bytes((double)s->bytes, a, sizeof a),
-           human_bytes((double)s->size.p50, b, sizeof b),
-           human_bytes((double)s->size.p10, c, sizeof c));
-    printf("p90 %s, largest %s\n", human_bytes((double)s->size.p90, a, sizeof a),
-           human_bytes((double)s->size.max, b, sizeof b));
+        say(" (0 = %s)", mr_dataset_class_name(d, 0));
+    say("\n%llu usable file%s, %s; median %s, p10 %s, ", (unsigned long long)s->files,
+        plural(s->files), human_bytes((double)s->bytes, a, sizeof a),
+        human_bytes((double)s->size.p50, b, sizeof b),
+        human_bytes((double)s->size.p10, c, sizeof c));
+    say("p90 %s, largest %s\n", human_bytes((double)s->size.p90, a, sizeof a),
+        human_bytes((double)s->size.max, b, sizeof b));
     if (cached < 0)
-        printf("cached: cannot be known (files of another owner)\n");
+        say("cached: cannot be known (files of another owner)\n");
     else
-        printf("cached: %s (%.0f%%)\n", human_bytes((double)cached, a, sizeof a),
-               s->bytes ? 100.0 * (double)cached / (double)s->bytes : 0);
+        say("cached: %s (%.0f%%)\n", human_bytes((double)cached, a, sizeof a),
+            s->bytes ? 100.0 * (double)cached / (double)s->bytes : 0);
     print_images(s);
-    printf("broken: %llu%s\n", (unsigned long long)s->n_broken,
-           s->checked ? "" : " (by size and type; --check reads and decodes all)");
+    say("broken: %llu%s\n", (unsigned long long)s->n_broken,
+        s->checked ? "" : " (by size and type; --check reads and decodes all)");
     print_histogram(s);
     if (s->partial)
-        printf("interrupted: this is a part of the data set\n");
+        say("interrupted: this is a part of the data set\n");
 }
 
 /* Two paths are two traces: 0, or 1 with words when one of them cannot be. */
@@ -118,10 +122,10 @@ static int check_two(const struct options *o)
     struct stat st;
     for (int i = 0; i < o->n_paths; i++)
         if (!stat(o->paths[i], &st) && S_ISDIR(st.st_mode)) {
-            fprintf(stderr,
-                    "millrace inspect: %s: Is a directory; two paths are two traces, to be joined: "
-                    "inspect data sets one at a time\n",
-                    o->paths[i]);
+            say_to(stderr,
+                   "millrace inspect: %s: Is a directory; two paths are two traces, to be joined: "
+                   "inspect data sets one at a time\n",
+                   o->paths[i]);
             return 1;
         }
     return 0;
@@ -137,10 +141,13 @@ int command_inspect(const struct options *o)
         return 1;
     if (o->n_paths == 2 || mr_trace_recognise(o->paths[0]))
         return inspect_traces(o);
+    if (inspect_is_image(o->paths[0]))
+        return inspect_image(o);
     if (mr_dataset_open(o->paths[0], &d, &err)) {
-        fprintf(stderr, "millrace inspect: %s\n", err.text);
+        say_to(stderr, "millrace inspect: %s\n", err.text);
         return 1;
     }
+    input_tell_unlabelled(d, o->paths[0]);
     struct show show = {.broken = mr_json_array()};
     struct mr_survey_opts opts = {.check = o->check,
                                   .on_broken = on_broken,
@@ -152,13 +159,13 @@ int command_inspect(const struct options *o)
     int r = status ? 0 : mr_survey_run(d, &opts, &s);
     progress_clear();
     if (r && r != -ECANCELED) {
-        fprintf(stderr, "millrace inspect: %s\n", mr_errno_text(r));
+        say_to(stderr, "millrace inspect: %s\n", mr_errno_text(r));
         status = 1;
     }
     if (!status) {
         struct mr_json *results = mr_json_array(), *result = mr_survey_json(&s);
         if (show.n > BROKEN_TO_SHOW && !out.quiet)
-            printf("broken: %u more\n", show.n - BROKEN_TO_SHOW);
+            say("broken: %u more\n", show.n - BROKEN_TO_SHOW);
         if (!out.quiet)
             print(o->paths[0], &s, d);
         mr_json_set(result, "path", mr_json_string(o->paths[0]));
@@ -167,6 +174,8 @@ int command_inspect(const struct options *o)
         status = output_json(&out, o, o->paths[0], results);
         if (r == -ECANCELED)
             status = 130;
+        else if (o->check && s.n_broken)
+            status = 1;
     } else {
         mr_json_free(show.broken);
     }

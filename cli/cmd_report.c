@@ -4,14 +4,16 @@
 #include "errtext.h"
 #include "output.h"
 #include "report.h"
+#include "say.h"
 #include "study_files.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-/* "DIR/name" for the eyes, or as JSON. */
-static int tell(const struct options *o, const char *what, const char *dir, const char *name)
+/* "DIR/name" for the eyes, or as JSON; `warning` may be NULL. */
+static int tell(const struct options *o, const char *what, const char *dir, const char *name,
+                const char *warning)
 {
     struct output out;
     char path[PATH_MAX];
@@ -20,9 +22,13 @@ static int tell(const struct options *o, const char *what, const char *dir, cons
     if (status)
         return status;
     if (!out.quiet)
-        printf("%s: %s\n", what, path);
+        say("%s: %s\n", what, path);
+    if (warning)
+        say_to(stderr, "warning: %s\n", warning);
     struct mr_json *results = mr_json_array(), *one = mr_json_object();
     mr_json_set(one, "page", mr_json_string(path));
+    if (warning)
+        mr_json_set(one, "warning", mr_json_string(warning));
     mr_json_append(results, one);
     return output_json(&out, o, dir, results);
 }
@@ -36,8 +42,8 @@ static int render(const struct options *o, const char *dir)
     int status = study_render(dir, root);
     if (!status && !mr_report_summary(root, &text, NULL)) {
         if (!o->json || strcmp(o->json, "-"))
-            printf("%s", text.data);
-        status = tell(o, "Report", dir, "report.html");
+            say_lines(text.data);
+        status = tell(o, "Report", dir, "report.html", NULL);
     }
     mr_markup_fini(&text);
     mr_json_free(root);
@@ -58,10 +64,12 @@ static int compare(const struct options *o, const char *dir_a, const char *dir_b
             if (r)
                 mr_fail(&err, r, "%s/compare.html: %s", dir_b, mr_errno_text(r));
         }
+        char why[MR_REPORT_WHY];
+        int other = mr_report_data_differ(a, b, why, sizeof why);
         if (r)
-            fprintf(stderr, "millrace report: %s\n", err.text);
+            say_to(stderr, "millrace report: %s\n", err.text);
         else
-            r = tell(o, "Comparison", dir_b, "compare.html");
+            r = tell(o, "Comparison", dir_b, "compare.html", other ? why : NULL);
     }
     mr_markup_fini(&page);
     mr_json_free(a);

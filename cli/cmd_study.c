@@ -17,6 +17,7 @@
 #include "errtext.h"
 #include "output.h"
 #include "report.h"
+#include "say.h"
 #include "scratch_dir.h"
 #include "study.h"
 #include "study_basis.h"
@@ -27,6 +28,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +36,14 @@
 #include <unistd.h>
 
 #define MAX_ONLY 32
+#define SCHEMA   1 /* of results.json: another number when a field means something else */
 
 struct session {
     const struct options *o;
     const char *dir;
     int made_dir; /* by us, now */
     struct study_data images;
+    double file_bytes;              /* of an image, on average; NaN: not known */
     struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
     const char *only[MAX_ONLY + 1];
     char *only_text;
@@ -66,12 +70,12 @@ static int is_full(const struct session *s)
 
 static int refuse_only(const char *format, const char *what)
 {
-    fprintf(stderr, "millrace study: --only: ");
-    fprintf(stderr, format, what);
-    fprintf(stderr, "; there are");
+    say_to(stderr, "millrace study: --only: ");
+    say_to(stderr, format, what);
+    say_to(stderr, "; there are");
     for (unsigned i = 0; mr_study_name(i); i++)
-        fprintf(stderr, "%s %s", i ? "," : "", mr_study_name(i));
-    fprintf(stderr, "\n");
+        say_to(stderr, "%s %s", i ? "," : "", mr_study_name(i));
+    say_to(stderr, "\n");
     return 2;
 }
 
@@ -82,7 +86,7 @@ static int parse_only(struct session *s)
         return 0;
     s->only_text = strdup(s->o->only);
     if (!s->only_text) {
-        fprintf(stderr, "millrace study: %s\n", mr_errno_text(ENOMEM));
+        say_to(stderr, "millrace study: %s\n", mr_errno_text(ENOMEM));
         return 1;
     }
     unsigned n = 0;
@@ -112,9 +116,18 @@ static struct mr_json *data_json(const struct session *s)
     mr_json_set(o, "path", mr_json_string(d->path));
     mr_json_set(o, "images", mr_json_int(d->data ? (int64_t)d->n_images : 0));
     mr_json_set(o, "classes", mr_json_int(d->data ? mr_dataset_n_classes(d->data) : 0));
+    mr_json_set(o, "file_bytes", mr_json_real(s->file_bytes));
     mr_json_set(o, "generated", mr_json_bool(d->generated));
     mr_json_set(o, "wanted", d->generated ? mr_json_int((int64_t)d->n_wanted) : mr_json_null());
     return o;
+}
+
+/* The verdict's, as far as there is one. */
+static struct mr_json *recommendation(const struct session *s)
+{
+    const struct mr_json *verdict = s->done[number_of("verdict")];
+    const struct mr_json *j = mr_json_at(verdict, "points.0.recommendation");
+    return j ? mr_json_copy(j) : mr_json_null();
 }
 
 /* Everything so far; the caller frees it. */
@@ -125,12 +138,14 @@ static struct mr_json *results(const struct session *s)
         if (s->done[i])
             mr_json_append(list, mr_json_copy(s->done[i]));
     mr_json_set(root, "command", mr_json_string("study"));
+    mr_json_set(root, "schema", mr_json_int(SCHEMA));
     mr_json_set(root, "version", mr_json_string(mr_version()));
     mr_json_set(root, "environment", mr_environment(s->images.path));
     mr_json_set(root, "started_at", mr_json_string(s->started));
     mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
     mr_json_set(root, "data", data_json(s));
     mr_json_set(root, "trace", s->traced ? tracing_json(s->o->trace, &s->trace) : mr_json_null());
+    mr_json_set(root, "recommendation", recommendation(s));
     mr_json_set(root, "results", list);
     return root;
 }
@@ -140,7 +155,7 @@ static int write_json(const char *dir, const char *name, const struct mr_json *j
     char *text = mr_json_format(j);
     int r = text ? study_write(dir, name, text, strlen(text)) : -ENOMEM;
     if (r)
-        fprintf(stderr, "millrace study: %s/%s: %s\n", dir, name, mr_errno_text(r));
+        say_to(stderr, "millrace study: %s/%s: %s\n", dir, name, mr_errno_text(r));
     free(text);
     return r;
 }
@@ -155,9 +170,9 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     progress_hide(); /* and no more: the time that is left is reckoned from the study's start */
     const char *missing = mr_json_text(mr_json_at(result, "missing"));
     if (missing)
-        fprintf(stderr, "%-10s missing: %s\n", experiment, missing);
+        say_to(stderr, "%-10s missing: %s\n", experiment, missing);
     else if (!s->o->json || strcmp(s->o->json, "-"))
-        printf("%-10s %6.1f s\n", experiment, mr_json_number(mr_json_at(result, "seconds")));
+        say("%-10s %6.1f s\n", experiment, mr_json_number(mr_json_at(result, "seconds")));
     fflush(stdout);
     mr_json_free(s->done[i]);
     s->done[i] = result;
@@ -234,7 +249,7 @@ static void print_names(FILE *to, unsigned mask)
     const char *comma = "";
     for (unsigned i = 0; mr_study_name(i); i++)
         if (mask & 1u << i) {
-            fprintf(to, "%s%s", comma, mr_study_name(i));
+            say_to(to, "%s%s", comma, mr_study_name(i));
             comma = ", ";
         }
 }
@@ -253,12 +268,12 @@ static void tell_taken_over(const struct session *s)
     }
     if (!mask)
         return;
-    fprintf(stderr, "Not measured again: ");
+    say_to(stderr, "Not measured again: ");
     print_names(stderr, mask);
-    fprintf(stderr, ". These results in %s are of %s", s->dir, first);
+    say_to(stderr, ". These results in %s are of %s", s->dir, first);
     if (strcmp(first, last))
-        fprintf(stderr, " to %s", last);
-    fprintf(stderr, "; --again measures them anew.\n");
+        say_to(stderr, " to %s", last);
+    say_to(stderr, "; --again measures them anew.\n");
 }
 
 /* Earlier results that rest on something else, those with the same reason in one line. */
@@ -274,9 +289,9 @@ static void tell_left(const struct session *s, char why[MAX_ONLY][256])
             }
         if (!mask)
             continue;
-        fprintf(stderr, "Earlier results in %s are not taken over (", s->dir);
+        say_to(stderr, "Earlier results in %s are not taken over (", s->dir);
         print_names(stderr, mask);
-        fprintf(stderr, "): %s.\n", why[i]);
+        say_to(stderr, "): %s.\n", why[i]);
     }
 }
 
@@ -315,13 +330,13 @@ static int make_scratch(struct session *s)
     struct mr_error err = {0};
     find_scratch(s, parent);
     if (mr_scratch_open(parent, &s->scratch, &err)) {
-        fprintf(stderr, "millrace study: %s\n", err.text);
+        say_to(stderr, "millrace study: %s\n", err.text);
         return 1;
     }
     unsigned n = mr_scratch_n_stale(s->scratch);
     if (n)
-        fprintf(stderr, "note: removed what %u killed run%s had left in %s\n", n, n > 1 ? "s" : "",
-                parent);
+        say_to(stderr, "note: removed what %u killed run%s had left in %s\n", n, n > 1 ? "s" : "",
+               parent);
     return 0;
 }
 
@@ -333,9 +348,9 @@ static int make_out(struct session *s)
         errno = !S_ISDIR(st.st_mode) ? ENOTDIR : !access(s->dir, W_OK | X_OK) ? 0 : errno;
     if (s->made_dir || !errno)
         return 0;
-    fprintf(stderr,
-            "millrace study: --out %s: %s; name a folder that can be written, or one to be made\n",
-            s->dir, mr_errno_text(errno));
+    say_to(stderr,
+           "millrace study: --out %s: %s; name a folder that can be written, or one to be made\n",
+           s->dir, mr_errno_text(errno));
     return 1;
 }
 
@@ -354,10 +369,10 @@ static int is_agreed(const struct session *s, double seconds)
     if (!is_full(s))
         return 1;
     char text[32];
-    fprintf(stderr, "This will take about %s.\n", about(seconds, text, sizeof text));
+    say_to(stderr, "This will take about %s.\n", about(seconds, text, sizeof text));
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return 1;
-    fprintf(stderr, "Go on? [y/N] ");
+    say_to(stderr, "Go on? [y/N] ");
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
@@ -377,10 +392,13 @@ static int conclude(struct session *s, struct output *out)
     struct mr_json *all = results(s);
     struct mr_markup text = {0};
     int status = write_json(s->dir, "results.json", all) || study_render(s->dir, all);
-    if (!status && !out->quiet && !mr_report_summary(all, &text, NULL))
-        printf("\n%sReport: %s/report.html\n", text.data, s->dir);
+    if (!status && !out->quiet && !mr_report_summary(all, &text, NULL)) {
+        say("\n");
+        say_lines(text.data);
+        say("Report: %s/report.html\n", s->dir);
+    }
     mr_markup_fini(&text);
-    if (out->fd >= 0) {
+    if (out->path && !is_empty(s)) { /* else an earlier file stays */
         struct mr_json *list = mr_json_copy(mr_json_at(all, "results"));
         if (output_json(out, s->o, s->images.path, list))
             status = 1;
@@ -443,8 +461,10 @@ static int prepare(struct session *s, struct output *out)
             return 1;
         status = study_data_make(&s->images, s->o->seed);
         take_basis(s);
+        if (s->images.data)
+            s->file_bytes = mr_study_file_bytes(s->images.data);
     }
-    if (status == 1 && s->images.err.text[0])
+    if (status == 1 && s->images.err.text[0] && s->images.err.code != -ENOENT)
         report_no_data(s, out);
     return status ? status : make_scratch(s);
 }
@@ -455,9 +475,9 @@ static int run(struct session *s, struct output *out)
     char text[32];
     struct mr_study_opts o = study_opts(s);
     if (!out->quiet)
-        printf("%s: %llu images; about %s; results in %s\n", s->images.path,
-               (unsigned long long)s->images.n_images,
-               about(mr_study_estimate(&o), text, sizeof text), s->dir);
+        say("%s: %llu image%s; about %s; results in %s\n", s->images.path,
+            (unsigned long long)s->images.n_images, plural(s->images.n_images),
+            about(mr_study_estimate(&o), text, sizeof text), s->dir);
     fflush(stdout);
     if (tracing_start(s->o, s->images.data,
                       "hdd, ssd, optane, lustre, and the real one: marks tell which"))
@@ -465,7 +485,7 @@ static int run(struct session *s, struct output *out)
     int r = mr_study_run(&o, &err);
     progress_clear();
     if (r && r != -ECANCELED)
-        fprintf(stderr, "millrace study: %s\n", err.text);
+        say_to(stderr, "millrace study: %s\n", err.text);
     s->traced = s->o->trace != NULL;
     int untraced = s->traced && tracing_stop(&s->trace);
     int status = conclude(s, out) || untraced;
@@ -474,8 +494,12 @@ static int run(struct session *s, struct output *out)
 
 int command_study(const struct options *o)
 {
-    struct session s = {.o = o, .dir = o->out ? o->out : "millrace-study"};
-    struct output out = {.fd = -1};
+    struct session s = {.o = o, .dir = o->out ? o->out : "millrace-study", .file_bytes = NAN};
+    struct output out = {0};
+    if (o->quick && o->full) {
+        say_to(stderr, "millrace study: --quick and --full exclude each other\n");
+        return 2;
+    }
     mr_environment_now(s.started, sizeof s.started);
     int status = parse_only(&s);
     if (!status)

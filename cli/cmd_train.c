@@ -6,6 +6,7 @@
 #include "errtext.h"
 #include "input.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 #include "tracing.h"
 #include "train_verdict.h"
@@ -32,25 +33,39 @@ struct job {
     struct mr_trace_stats traced;
 };
 
+/* "training, loss 2.303, test 41.0%, waiting for input 3.1%" */
+static void put_progress(const struct mr_train_progress *now, char *buf, size_t cap)
+{
+    size_t n = (size_t)snprintf(buf, cap, "%s", now->what);
+    if (isfinite(now->loss) && n < cap)
+        n += (size_t)snprintf(buf + n, cap - n, ", loss %.3f", now->loss);
+    if (isfinite(now->held_accuracy) && n < cap)
+        n += (size_t)snprintf(buf + n, cap - n, ", test %.1f%%", 100 * now->held_accuracy);
+    if (!strcmp(now->what, "training") && n < cap)
+        snprintf(buf + n, cap - n, ", waiting for input %.1f%%", 100 * now->wait_share);
+}
+
 static void on_progress(void *ctx, const struct mr_train_progress *now)
 {
+    const struct job *j = ctx;
     char what[96];
-    (void)ctx;
-    if (isfinite(now->held_accuracy))
-        snprintf(what, sizeof what, "%s, loss %.3f, test %.1f%%", now->what, now->loss,
-                 100 * now->held_accuracy);
-    else if (isfinite(now->loss))
-        snprintf(what, sizeof what, "%s, loss %.3f", now->what, now->loss);
+    if (now->saves_none && !strcmp(now->what, "filling"))
+        say_to(stderr,
+               "note: this run saves no checkpoint: it ends at step %llu, and one is due every %u; "
+               "leave out --no-final-checkpoint or take a smaller --every\n",
+               (unsigned long long)now->steps, j->o->every);
+    if (!strcmp(now->what, "saving") && terminal_interrupted(NULL))
+        snprintf(what, sizeof what, "saving; Ctrl-C again ends at once");
     else
-        snprintf(what, sizeof what, "%s", now->what);
+        put_progress(now, what, sizeof what);
     progress_step(now->what, what, now->step, now->steps);
 }
 
 static int usage(const char *fmt, const char *value)
 {
-    fprintf(stderr, "millrace train: ");
-    fprintf(stderr, fmt, value);
-    fprintf(stderr, "\nTry 'millrace train --help'.\n");
+    say_to(stderr, "millrace train: ");
+    say_to(stderr, fmt, value);
+    say_to(stderr, "\nTry 'millrace train --help'.\n");
     return 2;
 }
 
@@ -70,7 +85,7 @@ static int open_held(struct job *j)
         mr_dataset_unref(j->train);
         j->train = NULL;
         if (mr_dataset_split(j->data, percent / 100, j->o->seed, &j->train, &j->held)) {
-            fprintf(stderr, "millrace train: no memory\n");
+            say_to(stderr, "millrace train: no memory\n");
             return 1;
         }
         if (!mr_dataset_size(j->held))
@@ -78,7 +93,7 @@ static int open_held(struct job *j)
         return 0;
     }
     if (mr_dataset_open(text, &j->held, &err)) {
-        fprintf(stderr, "millrace: --eval: %s\n", err.text);
+        say_to(stderr, "millrace: --eval: %s\n", err.text);
         return 1;
     }
     return 0;
@@ -104,14 +119,21 @@ static int open_device(const char *profile, const char *option, struct mr_device
     struct mr_error err = {0};
     if (!profile || !mr_device_open(profile, out, &err))
         return 0;
-    fprintf(stderr, "millrace train: --%s: %s\n", option, err.text);
+    say_to(stderr, "millrace train: --%s: %s\n", option, err.text);
     return 2;
 }
 
 static void on_passed_over(void *ctx, const char *path, const char *why)
 {
     (void)ctx;
-    fprintf(stderr, "passed over %s: %s\n", path, why);
+    say_to(stderr, "passed over %s: %s\n", path, why);
+}
+
+static void on_waiting(void *ctx, const char *text)
+{
+    (void)ctx;
+    progress_hide();
+    say_to(stderr, "note: %s\n", text);
 }
 
 /* --checkpoint and what belongs to it. */
@@ -119,8 +141,10 @@ static int understand_checkpoints(struct job *j)
 {
     const struct options *o = j->o;
     if (!o->checkpoint_dir)
-        return o->drain || o->resume || o->checkpoint_storage || o->drain_storage
-                   ? usage("--drain, --resume and storages of checkpoints need --checkpoint DIR%s",
+        return o->drain || o->resume || o->no_final_checkpoint || o->checkpoint_storage ||
+                       o->drain_storage
+                   ? usage("--drain, --resume, --no-final-checkpoint and storages of checkpoints "
+                           "need --checkpoint DIR%s",
                            "")
                    : 0;
     if (o->drain_storage && !o->drain)
@@ -139,9 +163,12 @@ static int understand_checkpoints(struct job *j)
         .if_busy = o->if_busy,
         .storage = j->fast_storage,
         .drain_storage = j->slow_storage,
+        .fresh = !o->resume,
+        .waiting = on_waiting,
     };
     j->t.checkpoint = &j->checkpoint;
     j->t.checkpoint_every = o->every;
+    j->t.final_checkpoint = !o->no_final_checkpoint;
     j->t.resume = o->resume;
     j->t.passed_over = on_passed_over;
     return status;
@@ -174,6 +201,7 @@ static int understand(struct job *j)
     j->t.learning_rate = o->learning_rate;
     j->t.compute_threads = o->compute_threads;
     j->t.progress = on_progress;
+    j->t.progress_ctx = j;
     int status = parse_until(j);
     return status ? status : understand_checkpoints(j);
 }
@@ -212,8 +240,8 @@ static int prepare_cache(struct job *j, const char **cold)
         return 0;
     r = mr_cache_drop_all();
     if (r)
-        fprintf(stderr, "millrace train: cannot drop the system's caches: %s (needs root)\n",
-                mr_errno_text(r));
+        say_to(stderr, "millrace train: cannot drop the system's caches: %s (needs root)\n",
+               mr_errno_text(r));
     return r ? 1 : 0;
 }
 
@@ -251,15 +279,16 @@ static void print_heading(const struct job *j)
     input_print_storage(" of checkpoints", j->fast_storage);
     input_print_storage(" of drained checkpoints", j->slow_storage);
     if (j->train)
-        printf("%s: %llu images, %u classes; ", j->path,
-               (unsigned long long)mr_dataset_size(j->train), j->t.n_classes);
-    printf("%s, batch %u", j->t.device.name, j->t.pipe.batch);
+        say("%s: %llu image%s, %u class%s; ", j->path,
+            (unsigned long long)mr_dataset_size(j->train), plural(mr_dataset_size(j->train)),
+            j->t.n_classes, j->t.n_classes == 1 ? "" : "es");
+    say("%s, batch %u", j->t.device.name, j->t.pipe.batch);
     if (j->t.device.n > 1)
-        printf(" x %u", j->t.device.n);
+        say(" x %u", j->t.device.n);
     if (j->t.synthetic)
-        printf(", synthetic: one batch in memory\n");
+        say(", synthetic: one batch in memory\n");
     else
-        printf(", prefetch %u\n", j->t.pipe.prefetch == MR_NONE ? 0 : j->t.pipe.prefetch);
+        say(", prefetch %u\n", j->t.pipe.prefetch == MR_NONE ? 0 : j->t.pipe.prefetch);
     fflush(stdout);
 }
 
@@ -267,63 +296,70 @@ static void print_checkpoints(const struct job *j, const struct mr_train_result 
 {
     char bytes[32];
     if (r->from.resumed)
-        printf("resumed from %s, step %llu\n", r->from.path, (unsigned long long)r->from.step);
+        say("resumed from %s, step %llu\n", r->from.path, (unsigned long long)r->from.step);
     for (unsigned i = 0; i < r->n_records; i++) {
         const struct mr_checkpoint_record *c = &r->record[i];
-        printf("checkpoint at step %llu: %s, stall %.4f s", (unsigned long long)c->step,
-               human_bytes((double)c->bytes, bytes, sizeof bytes), c->stall_s);
+        say("checkpoint at step %llu: %s, stall %.4f s", (unsigned long long)c->step,
+            human_bytes((double)c->bytes, bytes, sizeof bytes), c->stall_s);
         if (c->durable_fast_s >= 0)
-            printf(", durable after %.2f s", c->durable_fast_s);
+            say(", durable after %.2f s", c->durable_fast_s);
         if (j->o->drain && c->durable_slow_s >= 0)
-            printf(", drained after %.2f s", c->durable_slow_s);
-        printf("%s%s\n", c->fell_back ? ", went to the slow tier" : "", c->code ? ", FAILED" : "");
+            say(", drained after %.2f s", c->durable_slow_s);
+        say("%s%s\n", c->fell_back ? ", went to the slow tier" : "", c->code ? ", FAILED" : "");
     }
     if (r->checkpoint.skipped)
-        printf("%llu checkpoints were skipped: the buffers were busy\n",
-               (unsigned long long)r->checkpoint.skipped);
+        say("%llu checkpoint%s skipped: the buffers were busy\n",
+            (unsigned long long)r->checkpoint.skipped,
+            r->checkpoint.skipped == 1 ? " was" : "s were");
     if (r->checkpoint.waited)
-        printf("%llu checkpoints waited for room, %.2f s in all\n",
-               (unsigned long long)r->checkpoint.waited, r->checkpoint.waited_s);
+        say("%llu checkpoint%s waited for room, %.2f s in all\n",
+            (unsigned long long)r->checkpoint.waited, plural(r->checkpoint.waited),
+            r->checkpoint.waited_s);
     if (r->checkpoint.notice[0])
-        printf("%s\n", r->checkpoint.notice);
+        say("%s\n", r->checkpoint.notice);
 }
 
 static void print_result(const struct job *j, const struct mr_train_result *r,
                          const struct mr_verdict *v)
 {
     double n = r->steps ? (double)r->steps : 1, total = r->seconds > 0 ? r->seconds : 1;
-    printf("%llu steps in %.2f s, %.0f images/s; %u map worker%s", (unsigned long long)r->steps,
-           r->seconds, (double)r->images / total, r->cores.map_workers,
-           r->cores.map_workers == 1 ? "" : "s");
+    say("%llu step%s in %.2f s", (unsigned long long)r->steps, r->steps == 1 ? "" : "s",
+        r->seconds);
+    if (j->train)
+        say(" after a first fill of %.2f s", r->first_fill_s);
+    say("; %.0f images/s, %u map worker%s", mr_train_images_per_s(r), r->cores.map_workers,
+        r->cores.map_workers == 1 ? "" : "s");
     if (r->cores.compute_threads)
-        printf(", %u compute thread%s on %u cores", r->cores.compute_threads,
-               r->cores.compute_threads == 1 ? "" : "s", r->cores.n);
-    printf("\n%-22s %10s %8s\n", "", "s a step", "share");
-    printf("%-22s %10.4f %7.1f%%\n", "waiting for input", r->input_wait_s / n,
-           100 * r->input_wait_s / total);
-    printf("%-22s %10.4f %7.1f%%\n", "computing", r->compute_s / n, 100 * r->compute_s / total);
-    printf("%-22s %10.4f %7.1f%%\n", "checkpoint stall", r->checkpoint_stall_s / n,
-           100 * r->checkpoint_stall_s / total);
+        say(", %u compute thread%s on %u core%s", r->cores.compute_threads,
+            r->cores.compute_threads == 1 ? "" : "s", r->cores.n, plural(r->cores.n));
+    say("\n%-22s %10s %8s\n", "", "s a step", "share");
+    say("%-22s %10.4f %7.1f%%\n", "waiting for input", r->input_wait_s / n,
+        100 * mr_train_wait_share(r));
+    say("%-22s %10.4f %7.1f%%\n", "computing", r->compute_s / n, 100 * r->compute_s / total);
+    say("%-22s %10.4f %7.1f%%\n", "checkpoint stall", r->checkpoint_stall_s / n,
+        100 * r->checkpoint_stall_s / total);
     if (isfinite(r->au))
-        printf("accelerator utilization %.1f%%, first step left out%s\n", 100 * r->au,
-               j->t.device.minimum_au > 0 ? r->au >= j->t.device.minimum_au
-                                                ? " (the benchmark asks for 90%: passed)"
-                                                : " (the benchmark asks for 90%: missed)"
-                                          : "");
+        say("accelerator utilization %.1f%%, first step left out%s\n", 100 * r->au,
+            j->t.device.minimum_au > 0 && !j->t.synthetic
+                ? r->au >= j->t.device.minimum_au ? " (the benchmark asks for 90%: passed)"
+                                                  : " (the benchmark asks for 90%: missed)"
+                : "");
     if (j->t.device.kind == MR_ON_CPU && r->steps)
-        printf("loss %.4f -> %.4f\n", r->step[0].loss, r->step[r->steps - 1].loss);
+        say("loss %.4f -> %.4f\n", r->step[0].loss, r->step[r->steps - 1].loss);
     print_checkpoints(j, r);
     if (isfinite(r->accuracy))
-        printf("accuracy on %llu held-out images: %.2f%%\n",
-               (unsigned long long)mr_dataset_size(j->held), 100 * r->accuracy);
+        say("accuracy on %llu held-out image%s: %.2f%%\n",
+            (unsigned long long)mr_dataset_size(j->held), plural(mr_dataset_size(j->held)),
+            100 * r->accuracy);
     if (r->reached)
-        printf("reached --until %s after %.1f s\n", j->o->until, r->reached_s);
+        say("reached --until %s after %.1f s\n", j->o->until, r->reached_s);
     if (r->stats.replaced)
-        printf("%llu bad images were replaced\n", (unsigned long long)r->stats.replaced);
+        say("%llu bad image%s replaced\n", (unsigned long long)r->stats.replaced,
+            r->stats.replaced == 1 ? " was" : "s were");
     if (j->train && !j->t.synthetic && r->steps)
-        printf("%s\n", v->text);
+        say("%s\n", v->text);
     if (r->partial)
-        printf("stopped early: this is what was done until then\n");
+        say("stopped early: this is what was done until then\n");
 }
 
 static int report(struct job *j, const struct mr_train_result *r, const char *cold)
@@ -348,7 +384,7 @@ static int report(struct job *j, const struct mr_train_result *r, const char *co
 
 int command_train(const struct options *o)
 {
-    struct job j = {.o = o, .out = {.fd = -1}};
+    struct job j = {.o = o};
     struct mr_train_result result = {0};
     struct mr_error err = {0};
     const char *cold = NULL;
@@ -370,9 +406,13 @@ int command_train(const struct options *o)
         progress_clear();
         int untraced = j.tracing ? tracing_stop(&j.traced) : 0;
         if (r && r != -ECANCELED)
-            fprintf(stderr, "millrace train: %s\n", err.text);
+            say_to(stderr, "millrace train: %s\n", err.text);
+        if (r == -EEXIST)
+            say_to(stderr, "To go on with it: --resume. To begin anew: --checkpoint DIR with %s.\n",
+                   j.o->drain ? "another folder, and --drain DIR with another one"
+                              : "another folder");
         status = r == -ECANCELED ? 130 : r || untraced ? 1 : 0;
-        if ((!r || r == -ECANCELED) && report(&j, &result, cold))
+        if ((!r || result.partial) && report(&j, &result, cold))
             status = status ? status : 1;
     }
     if (ledger_close(&j.ledger) && !status)

@@ -13,6 +13,7 @@
 #include "sample_columns.h"
 #include "sample_csv.h"
 #include "sample_series.h"
+#include "say.h"
 #include "watch_child.h"
 #include "watch_table.h"
 
@@ -37,6 +38,7 @@ struct watch {
     int csv_failed;                  /* and this was said */
     struct mr_sample_series *series; /* NULL without --json */
     unsigned known;
+    int device_missing; /* one that was asked for */
     struct mr_json *result;
 };
 
@@ -53,15 +55,15 @@ static int check_usage(const struct options *o)
     else if (is_stdout(o->json) && is_stdout(o->csv))
         wrong = "--json - and --csv - cannot both have standard output; name a file for one";
     if (wrong)
-        fprintf(stderr, "millrace watch: %s\nTry 'millrace watch --help'.\n", wrong);
+        say_to(stderr, "millrace watch: %s\nTry 'millrace watch --help'.\n", wrong);
     return wrong ? 2 : 0;
 }
 
 static void say_csv_failed(struct watch *w, int code)
 {
     if (!w->csv_failed)
-        fprintf(stderr, "millrace: --csv %s: %s%s\n", w->o->csv, mr_errno_text(code ? code : EIO),
-                w->known ? "; the samples from here on are lost" : "");
+        say_to(stderr, "millrace: --csv %s: %s%s\n", w->o->csv, mr_errno_text(code ? code : EIO),
+               w->known ? "; the samples from here on are lost" : "");
     w->csv_failed = 1;
 }
 
@@ -77,9 +79,10 @@ static void write_csv(struct watch *w, const struct mr_system_sample *s)
         say_csv_failed(w, errno);
 }
 
-/* Say which of the devices that were asked for never came. */
-static void say_missing_devices(const struct mr_system_sample *s, const char *only)
+/* Say which of the devices that were asked for never came; 1 when there is one. */
+static int say_missing_devices(const struct mr_system_sample *s, const char *only)
 {
+    int missing = 0;
     char name[MR_DISK_NAME + 8];
     for (const char *p = only; *p; p += p[0] == ',') {
         size_t n = strcspn(p, ",");
@@ -90,10 +93,12 @@ static void say_missing_devices(const struct mr_system_sample *s, const char *on
                 there = mr_disk_chosen(&s->disks[i], name);
         }
         if (!there)
-            fprintf(stderr, "millrace watch: --device %.*s: there was no such block device\n",
-                    (int)n, p);
+            say_to(stderr, "millrace watch: --device %.*s: there was no such block device\n",
+                   (int)n, p);
+        missing |= !there;
         p += n;
     }
+    return missing;
 }
 
 static void on_sample(void *ctx, const struct mr_system_sample *s)
@@ -109,7 +114,7 @@ static void on_sample(void *ctx, const struct mr_system_sample *s)
     if (!s->final)
         return;
     if (w->o->device)
-        say_missing_devices(s, w->o->device);
+        w->device_missing = say_missing_devices(s, w->o->device);
     if (w->totals)
         watch_table_totals(w->totals, s, w->o->device, w->known);
     if (w->series)
@@ -133,11 +138,9 @@ static int open_outputs(struct watch *w)
     if (output_open(o, &w->out))
         return 1;
     if (o->csv) {
-        w->csv = is_stdout(o->csv) ? stdout : fopen(o->csv, "we");
-        if (!w->csv) {
-            fprintf(stderr, "millrace: --csv %s: %s\n", o->csv, mr_errno_text(errno));
+        w->csv = is_stdout(o->csv) ? stdout : output_stream("csv", o->csv);
+        if (!w->csv)
             return 1;
-        }
         write_csv(w, NULL);
         if (w->csv_failed)
             return 1;
@@ -146,7 +149,7 @@ static int open_outputs(struct watch *w)
         w->series = mr_sample_series_new(o->device);
         w->result = mr_json_object();
         if (!w->series || !w->result) {
-            fprintf(stderr, "millrace watch: no memory\n");
+            say_to(stderr, "millrace watch: no memory\n");
             return 1;
         }
         mr_json_set(w->result, "command", command_json(o));
@@ -167,14 +170,14 @@ static int start_sampler(struct watch *w, struct mr_sampler **sampler)
                                    .process = w->child.pid};
     int r = mr_sampler_open(&opts, sampler, &err);
     if (r)
-        fprintf(stderr, "millrace watch: %s\n", err.text);
+        say_to(stderr, "millrace watch: %s\n", err.text);
     return r;
 }
 
 static int cannot_run(struct watch *w, int r)
 {
     w->totals = NULL;
-    fprintf(stderr, "millrace watch: %s: %s\n", w->o->paths[0], mr_errno_text(r));
+    say_to(stderr, "millrace watch: %s: %s\n", w->o->paths[0], mr_errno_text(r));
     return r == -ENOENT ? NOT_FOUND : CANNOT_RUN;
 }
 
@@ -197,7 +200,7 @@ static int watch(struct watch *w)
                 ? watch_child_fork(&w->child, o->paths, is_stdout(o->json) || is_stdout(o->csv))
                 : 0;
     if (r) {
-        fprintf(stderr, "millrace watch: no process: %s\n", mr_errno_text(r));
+        say_to(stderr, "millrace watch: no process: %s\n", mr_errno_text(r));
         goto done;
     }
     if (start_sampler(w, &sampler))
@@ -250,5 +253,5 @@ int command_watch(const struct options *o)
         mr_json_append(results, w.result);
         bad |= output_json(&w.out, o, ".", results);
     }
-    return status ? status : bad;
+    return status ? status : bad || w.device_missing;
 }

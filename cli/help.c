@@ -1,6 +1,8 @@
 /* help.c - the option table as text: --help, the manual page, bash completion. */
 #include "options.h"
 
+#include "references.h"
+
 #include <millrace/api.h>
 
 #include <string.h>
@@ -68,12 +70,81 @@ static const char *const examples[N_COMMANDS] = {
     [CMD_TRAIN] = ("  millrace train --data photos --eval 10% --epochs 10\n"
                    "  millrace train --data photos --device emulated:0.2 --steps 50\n"
                    "  millrace train --data photos --device emulated:resnet50-a100x4\n"
+                   "  millrace train --data photos --checkpoint run --resume\n"
                    "  millrace train --synthetic --steps 20\n"),
     [CMD_INSPECT] = ("  millrace inspect photos --check\n"
                      "  millrace inspect run.json pytorch.json\n"),
     [CMD_REPORT] = "  millrace report millrace-study\n"
                    "  millrace report before after\n",
 };
+
+/* Options of a command that has fewer stand in one list. */
+#define MANY_OPTIONS 15
+
+static int in_groups(enum command c)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < n_option_rows; i++)
+        n += (option_table[i].commands & 1u << c) != 0;
+    return n >= MANY_OPTIONS;
+}
+
+/* Print the command's options, group by group, each group after its title. */
+static void each_option(FILE *to, enum command c, void (*title)(FILE *to, const char *text),
+                        void (*option)(FILE *to, const struct option_row *o))
+{
+    int grouped = in_groups(c);
+    if (!grouped)
+        title(to, "Options");
+    for (unsigned g = 0; g < N_GROUPS; g++) {
+        unsigned n = 0;
+        for (unsigned i = 0; i < n_option_rows; i++) {
+            if (option_table[i].group != g || !(option_table[i].commands & 1u << c))
+                continue;
+            if (grouped && !n++)
+                title(to, group_titles[g]);
+            option(to, &option_table[i]);
+        }
+    }
+}
+
+static void help_title(FILE *to, const char *text)
+{
+    fprintf(to, "\n%s:\n", text);
+}
+
+static void help_option(FILE *to, const struct option_row *o)
+{
+    char left[64], text[512];
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    fprintf(to, "  %-24s ", left);
+    if (strlen(left) > 24)
+        fprintf(to, "\n%27s", "");
+    snprintf(text, sizeof text, "%s%s%s%s", o->help, o->value ? " [" : "", o->value ? o->value : "",
+             o->value ? "]" : "");
+    wrap(to, text, 27, 27);
+}
+
+/* What `study` repeats: figure, experiment, command, and the papers. */
+static void help_studies(FILE *to)
+{
+    char text[1024];
+    fprintf(to, "\nThe studies, figure by figure:\n");
+    for (unsigned i = 0; i < mr_n_repeated; i++) {
+        const struct mr_repeated *f = &mr_repeated[i];
+        snprintf(text, sizeof text, "%s, %s", mr_references[f->of].name, f->figure);
+        fprintf(to, "  %-36s --only %-11s %s\n", text, f->experiment, f->shows);
+        fprintf(to, "      %s\n", f->by_hand);
+    }
+    fprintf(to, "\nTheir papers:\n");
+    for (unsigned i = 0; i < MR_N_REFERENCES; i++) {
+        const struct mr_reference *r = &mr_references[i];
+        snprintf(text, sizeof text, "%s: %s. %s. %s.", r->authors, r->title, r->published,
+                 r->where);
+        fprintf(to, "  ");
+        wrap(to, text, 4, 2);
+    }
+}
 
 void help_command(FILE *to, enum command c)
 {
@@ -83,20 +154,10 @@ void help_command(FILE *to, enum command c)
                               : "Usage: millrace %s%s%s [options]\n\n",
             row->name, *row->operands ? " " : "", row->operands);
     wrap(to, row->details, 0, 0);
-    fprintf(to, "\nOptions:\n");
-    for (unsigned i = 0; i < n_option_rows; i++) {
-        const struct option_row *o = &option_table[i];
-        char left[64];
-        if (!(o->commands & 1u << c))
-            continue;
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-        fprintf(to, "  %-24s ", left);
-        char text[512];
-        snprintf(text, sizeof text, "%s%s%s%s", o->help, o->value ? " [" : "",
-                 o->value ? o->value : "", o->value ? "]" : "");
-        wrap(to, text, 27, 27);
-    }
+    each_option(to, c, help_title, help_option);
     fprintf(to, "\nExamples:\n%s", examples[c]);
+    if (c == CMD_STUDY)
+        help_studies(to);
 }
 
 static void man_char(FILE *to, char c)
@@ -124,30 +185,49 @@ static void man_text(FILE *to, const char *s)
     }
 }
 
+static void man_title(FILE *to, const char *text)
+{
+    fprintf(to, ".PP\n.I %s\n", text);
+}
+
+static void man_option(FILE *to, const struct option_row *o)
+{
+    fprintf(to, ".TP\n.B \\-\\-");
+    man_text(to, o->name);
+    if (o->arg)
+        fprintf(to, " \\fI%s\\fR", o->arg);
+    fputc('\n', to);
+    man_text(to, o->help);
+    fputc('\n', to);
+    if (o->value)
+        fprintf(to, "(default %s)\n", o->value);
+}
+
 static void man_command(FILE *to, enum command c)
 {
     const struct command_row *row = &command_table[c];
     fprintf(to, ".SS millrace %s%s%s\n", row->name, *row->operands ? " " : "", row->operands);
     man_text(to, row->details);
     fputc('\n', to);
-    for (unsigned i = 0; i < n_option_rows; i++) {
-        const struct option_row *o = &option_table[i];
-        if (!(o->commands & 1u << c))
-            continue;
-        fprintf(to, ".TP\n.B \\-\\-");
-        man_text(to, o->name);
-        if (o->arg)
-            fprintf(to, " \\fI%s\\fR", o->arg);
-        fputc('\n', to);
-        man_text(to, o->help);
-        fputc('\n', to);
-        if (o->value)
-            fprintf(to, "(default %s)\n", o->value);
-    }
+    each_option(to, c, man_title, man_option);
     fprintf(to, ".PP\n.nf\n");
     for (const char *p = examples[c]; *p; p++)
         man_char(to, *p);
     fprintf(to, ".fi\n");
+}
+
+static void man_references(FILE *to)
+{
+    fprintf(to, ".SH REFERENCES\n");
+    for (unsigned i = 0; i < MR_N_REFERENCES; i++) {
+        const struct mr_reference *r = &mr_references[i];
+        const char *const parts[] = {r->authors, r->title, r->published, r->where};
+        fprintf(to, "%s", i ? ".PP\n" : "");
+        for (unsigned k = 0; k < 4; k++) {
+            man_text(to, parts[k]);
+            fprintf(to, "%s\n", k ? "." : ":");
+        }
+    }
 }
 
 void help_man_page(FILE *to)
@@ -163,6 +243,7 @@ void help_man_page(FILE *to)
     for (unsigned c = 0; c < N_COMMANDS; c++)
         man_command(to, (enum command)c);
     fprintf(to, ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");
+    man_references(to);
 }
 
 static void completion_choices(FILE *to)

@@ -1,7 +1,9 @@
 /* input.c - see input.h. */
 #include "input.h"
 
-#include "errtext.h"
+#include "output.h"
+#include "sample_set.h"
+#include "say.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -22,30 +24,38 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
     struct mr_error err = {0};
     struct stat st;
     if ((o->cold || o->drop_caches) && o->warm) {
-        fprintf(stderr, "millrace %s: --%s and --warm exclude each other\n", command,
-                o->cold ? "cold" : "drop-caches");
+        say_to(stderr, "millrace %s: --%s and --warm exclude each other\n", command,
+               o->cold ? "cold" : "drop-caches");
         return 2;
     }
     if (o->dtype == MR_IMAGE_U8 && normalises(o)) {
-        fprintf(stderr, "millrace %s: --mean and --std need --dtype f32\n", command);
+        say_to(stderr, "millrace %s: --mean and --std need --dtype f32\n", command);
         return 2;
     }
     if (!o->data == !o->list) {
-        fprintf(stderr, "millrace %s: name the data set by --data DIR or by --list FILE.csv%s\n",
-                command, o->data ? ", not both" : "");
+        say_to(stderr, "millrace %s: name the data set by --data DIR or by --list FILE.csv%s\n",
+               command, o->data ? ", not both" : "");
         return 2;
     }
     *path = o->data ? o->data : o->list;
     if (!stat(*path, &st) && S_ISDIR(st.st_mode) != (o->data != NULL)) {
-        fprintf(stderr, "millrace: %s is %s: use --%s\n", *path, o->data ? "no folder" : "a folder",
-                o->data ? "list" : "data");
+        say_to(stderr, "millrace: %s is %s: use --%s\n", *path, o->data ? "no folder" : "a folder",
+               o->data ? "list" : "data");
         return 2;
     }
     if (mr_dataset_open(*path, out, &err)) {
-        fprintf(stderr, "millrace: %s\n", err.text);
+        say_to(stderr, "millrace: %s\n", err.text);
         return 1;
     }
+    input_tell_unlabelled(*out, *path);
     return 0;
+}
+
+void input_tell_unlabelled(const struct mr_dataset *d, const char *path)
+{
+    if (mr_dataset_is_unlabelled(d))
+        say_to(stderr, "note: %s has no labels ('path,label' a line): all samples are of class 0\n",
+               path);
 }
 
 int input_open_storage(const struct options *o, struct mr_device **out)
@@ -54,15 +64,15 @@ int input_open_storage(const struct options *o, struct mr_device **out)
     *out = NULL;
     if (!o->storage || !mr_device_open(o->storage, out, &err))
         return 0;
-    fprintf(stderr, "millrace: --storage: %s\n", err.text);
+    say_to(stderr, "millrace: --storage: %s\n", err.text);
     return 2;
 }
 
 void input_print_storage(const char *of_what, const struct mr_device *d)
 {
     if (d)
-        printf("EMULATED storage%s '%s', calibrated to: %s\n", of_what, mr_device_name(d),
-               mr_device_calibrated(d)[0] ? mr_device_calibrated(d) : "(not said)");
+        say("EMULATED storage%s '%s', calibrated to: %s\n", of_what, mr_device_name(d),
+            mr_device_calibrated(d)[0] ? mr_device_calibrated(d) : "(not said)");
 }
 
 struct mr_decoder_opts input_decoder(const struct options *o)
@@ -141,11 +151,9 @@ int ledger_open(struct ledger_file *l, const char *path)
     *l = (struct ledger_file){.path = path};
     if (!path)
         return 0;
-    l->file = fopen(path, "we");
-    if (!l->file) {
-        fprintf(stderr, "millrace: --ledger %s: %s\n", path, mr_errno_text(errno));
+    l->file = output_stream("ledger", path);
+    if (!l->file)
         return 1;
-    }
     fprintf(l->file, "epoch,batch,slot,attempt,path,stage,reason,error,substitute\n");
     return 0;
 }
@@ -167,6 +175,6 @@ int ledger_close(struct ledger_file *l)
     l->file = NULL;
     if (!closed && !bad)
         return 0;
-    fprintf(stderr, "millrace: --ledger %s: could not be written completely\n", l->path);
+    say_to(stderr, "millrace: --ledger %s: could not be written completely\n", l->path);
     return 1;
 }

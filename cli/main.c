@@ -1,6 +1,7 @@
 /* main.c - millrace COMMAND: find the command, run it. */
 #include "commands.h"
 #include "output.h"
+#include "say.h"
 #include "terminal.h"
 #include "wait_policy.h"
 
@@ -24,7 +25,7 @@ static int (*const run[N_COMMANDS])(const struct options *o) = {
 
 static void print_version(FILE *to)
 {
-    fprintf(to, "millrace %s\n", mr_version());
+    say_to(to, "millrace %s\n", mr_version());
 }
 
 /* Things that are no command; -1 when it is none of them. */
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
         help_command(stdout, o.command);
         return output_end(0);
     }
+    options_tell_unused(&o);
     terminal_catch_signals();
     return output_end(run[o.command](&o));
 }

@@ -26,6 +26,7 @@ enum command {
 };
 
 #define MAX_THREAD_SWEEP 32
+#define MAX_OPTION_ROWS  128
 
 struct unsigned_list {
     unsigned n, value[MAX_THREAD_SWEEP];
@@ -102,7 +103,7 @@ struct options {
     const char *checkpoint_dir, *checkpoint_storage, *drain_storage;
     unsigned every, keep, checkpoint_mode, if_busy;
     uint64_t drain_rate;
-    int resume;
+    int resume, no_final_checkpoint;
     int quick, full, again;
     const char *only;
     unsigned study_runs;
@@ -111,6 +112,37 @@ struct options {
     int help;
     char **paths; /* operands */
     int n_paths;
+    char given[MAX_OPTION_ROWS]; /* by the rows of the table: typed, not the default */
+};
+
+/* How --help and the manual page arrange options: in this order, those of a group as the table has
+ * them, the common ones first. */
+enum option_group {
+    GROUP_DATA,
+    GROUP_TRAINING,
+    GROUP_CHECKPOINTS,
+    GROUP_IMAGE,
+    GROUP_ORDER,
+    GROUP_IO,
+    GROUP_ERRORS,
+    GROUP_MEASURING,
+    GROUP_GENERAL,
+    N_GROUPS,
+};
+
+/* What an option has an effect with. */
+enum option_need {
+    NEEDS_NOTHING,
+    NEEDS_URING,
+    NEEDS_DECODE,
+    NEEDS_SAVING,
+    NEEDS_TF,
+    NEEDS_DRAIN,
+    NEEDS_MAKING,
+    NEEDS_COMPUTE,
+    NEEDS_SKIPPING,
+    NEEDS_RUNS,
+    N_NEEDS,
 };
 
 /* How an option's argument is understood. */
@@ -123,6 +155,8 @@ struct option_row {
     value_parser *parse;
     const char *choices; /* "read|decode" for value_choice, completion and errors; NULL */
     const char *help;
+    enum option_group group;
+    enum option_need needs; /* what it has an effect with; effects.c */
 };
 
 struct command_row {
@@ -134,9 +168,13 @@ struct command_row {
 extern const struct command_row command_table[N_COMMANDS];
 extern const struct option_row option_table[];
 extern const unsigned n_option_rows;
+extern const char *const group_titles[N_GROUPS];
 
 /* 0, or 2 with a message on stderr that says what is wrong and what would be right. */
 int options_parse(int argc, char **argv, struct options *out);
+
+/* effects.c: say on stderr which of the options that were typed have no effect with the others. */
+void options_tell_unused(const struct options *o);
 
 /* help.c */
 void help_overview(FILE *to);

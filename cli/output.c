@@ -3,6 +3,8 @@
 
 #include "environment.h"
 #include "errtext.h"
+#include "new_file.h"
+#include "say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,29 +31,38 @@ int output_end(int status)
     errno = 0;
     if (!ferror(stdout) && !fflush(stdout))
         return status;
-    fprintf(stderr, "millrace: standard output could not be written%s%s\n", errno ? ": " : "",
-            errno ? mr_errno_text(errno) : "");
+    say_to(stderr, "millrace: standard output could not be written%s%s\n", errno ? ": " : "",
+           errno ? mr_errno_text(errno) : "");
     return status ? status : 1;
 }
 
 int output_open(const struct options *o, struct output *out)
 {
-    *out = (struct output){o->json, -1, 0};
-    if (!o->json)
-        return 0;
-    out->quiet = !strcmp(o->json, "-");
-    out->fd =
-        out->quiet ? STDOUT_FILENO : open(o->json, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (out->fd >= 0)
-        return 0;
-    fprintf(stderr, "millrace: --json %s: %s\n", o->json, mr_errno_text(errno));
-    return 1;
+    *out = (struct output){o->json, o->json && !strcmp(o->json, "-")};
+    int r = o->json && !out->quiet ? mr_new_file_check(o->json) : 0;
+    if (r)
+        say_to(stderr, "millrace: --json %s: %s\n", o->json, mr_errno_text(r));
+    return r != 0;
+}
+
+static int write_whole(const char *path, const struct mr_json *root)
+{
+    struct mr_new_file f;
+    int r = mr_new_file_begin(path, &f);
+    if (r)
+        return r;
+    r = mr_json_write(root, f.fd);
+    if (!r)
+        return mr_new_file_commit(&f);
+    mr_new_file_abort(&f);
+    return r;
 }
 
 int output_json(struct output *out, const struct options *o, const char *storage,
                 struct mr_json *results)
 {
-    if (out->fd < 0) {
+    const char *path = out->path;
+    if (!path) {
         mr_json_free(results);
         return 0;
     }
@@ -60,15 +71,25 @@ int output_json(struct output *out, const struct options *o, const char *storage
     mr_json_set(root, "version", mr_json_string(mr_version()));
     mr_json_set(root, "environment", mr_environment(storage));
     mr_json_set(root, "results", results);
-    int r = mr_json_write(root, out->fd);
+    fflush(stdout); /* the file may be /dev/stdout */
+    int r = out->quiet ? mr_json_write(root, STDOUT_FILENO) : write_whole(path, root);
     mr_json_free(root);
-    if (!out->quiet && close(out->fd) && !r)
-        r = -errno;
-    out->fd = -1;
-    if (!r)
-        return 0;
-    fprintf(stderr, "millrace: --json %s: %s\n", out->path, mr_errno_text(r));
-    return 1;
+    out->path = NULL;
+    if (r)
+        say_to(stderr, "millrace: --json %s: %s\n", path, mr_errno_text(r));
+    return r != 0;
+}
+
+FILE *output_stream(const char *option, const char *path)
+{
+    int fd = mr_new_file_stream(path);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (f)
+        return f;
+    say_to(stderr, "millrace: --%s %s: %s\n", option, path, mr_errno_text(fd < 0 ? fd : errno));
+    if (fd >= 0)
+        close(fd);
+    return NULL;
 }
 
 const char *human_bytes(double bytes, char *buf, size_t cap)

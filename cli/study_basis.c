@@ -1,8 +1,9 @@
 /* study_basis.c - see study_basis.h.
  *
  * Kernel and program are recorded and not compared: an update of either would throw hours of
- * measurements away.  The place where results go is recorded only, since nothing is measured there
- * unless experiments write there, too. */
+ * measurements away.  Advice is no measurement: that of older rules is not taken over.  The place
+ * where results go is recorded only, since nothing is measured there unless experiments write
+ * there, too. */
 #include "study_basis.h"
 
 #include "environment.h"
@@ -78,6 +79,14 @@ static char *value(const struct mr_json *j)
     return text;
 }
 
+/* A verdict without a status recommends what was only predicted to be better. */
+static int has_old_advice(const struct mr_json *result)
+{
+    const char *experiment = mr_json_text(mr_json_at(result, "experiment"));
+    return experiment && !strcmp(experiment, "verdict") &&
+           !mr_json_text(mr_json_at(result, "points.0.recommendation.status"));
+}
+
 int study_basis_differs(const struct mr_json *basis, const struct mr_json *result, char *why,
                         size_t cap)
 {
@@ -96,6 +105,10 @@ int study_basis_differs(const struct mr_json *basis, const struct mr_json *resul
                      then ? then : "-");
         free(now);
         free(then);
+    }
+    if (!differs && has_old_advice(result)) {
+        snprintf(why, cap, "the advice in it was made by rules that no longer hold");
+        differs = 1;
     }
     return differs;
 }

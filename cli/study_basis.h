@@ -1,5 +1,6 @@
 /* study_basis.h - what a study's result rests on: machine, storages, data, and how it was asked
- * for.  A finished experiment is taken over by a later study only where all of that is the same. */
+ * for.  A finished experiment is taken over by a later study only where all of that is the same,
+ * and the verdict only with advice by today's rules. */
 #ifndef MR_STUDY_BASIS_H
 #define MR_STUDY_BASIS_H
 

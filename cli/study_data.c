@@ -8,6 +8,8 @@
 #include "errtext.h"
 #include "generate.h"
 #include "input.h"
+#include "output.h"
+#include "say.h"
 #include "study_files.h"
 #include "terminal.h"
 
@@ -26,7 +28,7 @@
 
 static int refuse(struct study_data *d)
 {
-    fprintf(stderr, "millrace study: %s\n", d->err.text);
+    say_to(stderr, "millrace study: %s\n", d->err.text);
     return 1;
 }
 
@@ -76,8 +78,9 @@ static int plan_photos(struct study_data *d, const char *dir, int full)
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     d->seconds = IMAGE_CPU_S * (double)d->n_images / (cpus > 1 ? (double)cpus : 1);
     if (fit < d->n_wanted)
-        fprintf(stderr, "millrace study: %llu photos instead of %llu: %s has no room for more\n",
-                (unsigned long long)d->n_images, (unsigned long long)d->n_wanted, dir);
+        say_to(stderr, "millrace study: %llu photo%s instead of %llu: %s has no room for more\n",
+               (unsigned long long)d->n_images, plural(d->n_images),
+               (unsigned long long)d->n_wanted, dir);
     return 0;
 }
 
@@ -102,7 +105,9 @@ static int on_generated(void *arg, uint64_t done, uint64_t all)
 
 int study_data_make(struct study_data *d, uint64_t seed)
 {
-    struct mr_generate_opts g = {.count = d->n_images, .seed = seed, .progress = on_generated};
+    /* A set without a list, left by a study that was killed, is made anew. */
+    struct mr_generate_opts g = {
+        .count = d->n_images, .seed = seed, .again = 1, .progress = on_generated};
     if (d->data)
         return 0;
     int ours = !mkdir(d->path, 0777);
@@ -112,7 +117,7 @@ int study_data_make(struct study_data *d, uint64_t seed)
         return open_list(d);
     if (ours) {
         study_remove(d->path);
-    } else { /* somebody's: only the list goes, without which nothing is taken for a data set */
+    } else if (r != -ENOTEMPTY) { /* without its list a set is not taken for a data set */
         char list[PATH_MAX + 16];
         snprintf(list, sizeof list, "%s/list.csv", d->path);
         unlink(list);

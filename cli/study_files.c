@@ -3,7 +3,9 @@
 
 #include "errtext.h"
 #include "lab.h"
+#include "new_file.h"
 #include "report.h"
+#include "say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,43 +68,23 @@ struct mr_json *study_load(const char *dir)
     snprintf(path, sizeof path, "%s/results.json", dir);
     char *text = slurp(path, &len);
     if (!text) {
-        fprintf(stderr, "millrace: %s: %s%s\n", path, mr_errno_text(errno),
-                errno == ENOENT ? "; 'millrace study --out DIR' writes one" : "");
+        say_to(stderr, "millrace: %s: %s%s\n", path, mr_errno_text(errno),
+               errno == ENOENT ? "; 'millrace study --out DIR' writes one" : "");
         return NULL;
     }
     struct mr_json *root = mr_json_parse(text, len);
     free(text);
     if (!root)
-        fprintf(stderr, "millrace: %s is not JSON\n", path);
+        say_to(stderr, "millrace: %s is not JSON\n", path);
     return root;
 }
 
 int study_write(const char *dir, const char *name, const char *text, size_t len)
 {
-    char path[PATH_MAX], temporary[PATH_MAX + 8];
+    char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    snprintf(temporary, sizeof temporary, "%s.part", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return -errno;
-    int r = 0;
-    while (!r && len) {
-        ssize_t n = write(fd, text, len);
-        if (n > 0) {
-            text += n;
-            len -= (size_t)n;
-        } else if (n == 0 || errno != EINTR) {
-            r = n ? -errno : -EIO;
-        }
-    }
-    if (close(fd) && !r)
-        r = -errno;
-    if (!r && rename(temporary, path))
-        r = -errno;
-    if (r)
-        unlink(temporary);
-    return r;
+    return mr_new_file_put(path, text, len);
 }
 
 int study_write_csv(void *dir, const char *id, const char *text, size_t len)
@@ -124,7 +106,7 @@ int study_render(const char *dir, const struct mr_json *results)
             mr_fail(&err, r, "report.html: %s", mr_errno_text(r));
     }
     if (r)
-        fprintf(stderr, "millrace: %s: %s\n", dir, err.text);
+        say_to(stderr, "millrace: %s: %s\n", dir, err.text);
     mr_markup_fini(&page);
     return r ? 1 : 0;
 }

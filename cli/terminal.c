@@ -3,6 +3,7 @@
 #include "terminal.h"
 
 #include "clock.h"
+#include "say.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -58,12 +59,12 @@ static void draw(uint64_t done, uint64_t total, uint64_t now)
     line[BAR] = 0;
     double elapsed = (double)(now - bar.start_ns) / 1e9;
     if (total)
-        fprintf(stderr, "\r\033[K%s [%s] %3.0f%%", bar.what, line,
-                100.0 * (double)done / (double)total);
+        say_to(stderr, "\r\033[K%s [%s] %3.0f%%", bar.what, line,
+               100.0 * (double)done / (double)total);
     else
-        fprintf(stderr, "\r\033[K%s %llu", bar.what, (unsigned long long)done);
+        say_to(stderr, "\r\033[K%s %llu", bar.what, (unsigned long long)done);
     if (done && done < total && elapsed > 0.5)
-        fprintf(stderr, "  %.0f s left", elapsed * (double)(total - done) / (double)done);
+        say_to(stderr, "  %.0f s left", elapsed * (double)(total - done) / (double)done);
     fflush(stderr);
     bar.shown = 1;
 }
@@ -93,7 +94,7 @@ void progress_show(const char *what, uint64_t done, uint64_t total)
 void progress_hide(void)
 {
     if (bar.shown)
-        fprintf(stderr, "\r\033[K");
+        say_to(stderr, "\r\033[K");
     fflush(stderr);
     bar.shown = 0;
     bar.drawn_ns = 0;

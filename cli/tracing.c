@@ -5,29 +5,27 @@
 #include "tracing.h"
 
 #include "errtext.h"
+#include "new_file.h"
+#include "say.h"
 #include "trace_curves.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 static struct mr_sampler *curves;
 
 static int file_of(void *ctx, uint32_t id, char *buf, size_t cap)
 {
-    return ctx ? mr_dataset_path(ctx, id, buf, cap) : -ENOENT;
+    return ctx && id < mr_dataset_size(ctx) ? mr_dataset_path(ctx, id, buf, cap) : -ENOENT;
 }
 
 int tracing_check(const struct options *o)
 {
     if (!o->trace)
         return 0;
-    int fd = open(o->trace, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        fprintf(stderr, "millrace: --trace %s: %s\n", o->trace, mr_errno_text(errno));
-    else
-        close(fd);
-    return fd < 0;
+    int r = mr_new_file_check(o->trace);
+    if (r)
+        say_to(stderr, "millrace: --trace %s: %s\n", o->trace, mr_errno_text(r));
+    return r != 0;
 }
 
 int tracing_start(const struct options *o, struct mr_dataset *data, const char *storage)
@@ -44,7 +42,7 @@ int tracing_start(const struct options *o, struct mr_dataset *data, const char *
         curves = mr_trace_curves_open();
         return 0;
     }
-    fprintf(stderr, "millrace: --trace %s\n", err.text);
+    say_to(stderr, "millrace: --trace %s\n", err.text);
     return 1;
 }
 
@@ -55,13 +53,13 @@ int tracing_stop(struct mr_trace_stats *out)
     curves = NULL;
     int r = mr_trace_stop(out, &err);
     if (r)
-        fprintf(stderr, "millrace: --trace %s\n", err.text);
+        say_to(stderr, "millrace: --trace %s\n", err.text);
     if (out->dropped)
-        fprintf(stderr,
-                "warning: the trace lacks %llu of %llu events: they came faster than they could be "
-                "written\n",
-                (unsigned long long)out->dropped,
-                (unsigned long long)(out->dropped + out->lost + out->events));
+        say_to(stderr,
+               "warning: the trace lacks %llu of %llu events: they came faster than they could be "
+               "written\n",
+               (unsigned long long)out->dropped,
+               (unsigned long long)(out->dropped + out->lost + out->events));
     return r != 0;
 }
 

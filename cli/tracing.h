@@ -8,8 +8,8 @@
 #include "json.h"
 #include "options.h"
 
-/* Create the file that was asked for, if one was, so that a wrong path is known before long
- * preparations; what it holds stays.  0, or 1 with a message. */
+/* Can the file that was asked for, if one was, be written?  So a wrong path is known before long
+ * preparations; an earlier file stays.  0, or 1 with a message. */
 int tracing_check(const struct options *o);
 /* Begin the trace that was asked for, if one was.  Borrows the data set until stop: slow reads are
  * named by it.  storage: emulated devices, in words, or NULL.  0, or 1 with a message. */

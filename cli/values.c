@@ -51,6 +51,15 @@ int value_u64(const struct option_row *row, const char *text, void *field)
     return 0;
 }
 
+int value_count(const struct option_row *row, const char *text, void *field)
+{
+    uint64_t v;
+    if (value_u64(row, text, &v) || !v)
+        return -1;
+    *(uint64_t *)field = v;
+    return 0;
+}
+
 int value_unsigned(const struct option_row *row, const char *text, void *field)
 {
     uint64_t v;
@@ -60,13 +69,52 @@ int value_unsigned(const struct option_row *row, const char *text, void *field)
     return 0;
 }
 
-int value_positive(const struct option_row *row, const char *text, void *field)
+static int up_to(const char *text, unsigned most, void *field)
 {
     unsigned v;
-    if (value_unsigned(row, text, &v) || !v)
+    if (value_unsigned(NULL, text, &v) || v > most)
         return -1;
     *(unsigned *)field = v;
     return 0;
+}
+
+int value_prefetch(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return up_to(text, 65536, field);
+}
+
+static int from_1_up_to(const char *text, unsigned most, void *field)
+{
+    unsigned v;
+    if (up_to(text, most, &v) || !v)
+        return -1;
+    *(unsigned *)field = v;
+    return 0;
+}
+
+int value_positive(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return from_1_up_to(text, UINT_MAX - 1, field);
+}
+
+int value_batch(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return from_1_up_to(text, 1u << 24, field);
+}
+
+int value_io_depth(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return from_1_up_to(text, 4096, field);
+}
+
+int value_runs(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return from_1_up_to(text, 1000, field);
 }
 
 int value_size(const struct option_row *row, const char *text, void *field)
@@ -263,4 +311,37 @@ int value_image_size(const struct option_row *row, const char *text, void *field
         return -1;
     *(struct image_size *)field = (struct image_size){(unsigned)width, (unsigned)height};
     return 0;
+}
+
+const char *value_range(value_parser *parse)
+{
+    static const struct {
+        value_parser *parse;
+        const char *range;
+    } ranges[] = {
+        {value_string, "a text of at least one character"},
+        {value_unsigned, "a whole number from 0 to 4294967294"},
+        {value_positive, "a whole number from 1 to 4294967294"},
+        {value_batch, "a whole number from 1 to 16777216"},
+        {value_io_depth, "a whole number from 1 to 4096"},
+        {value_prefetch, "a whole number from 0 to 65536"},
+        {value_runs, "a whole number from 1 to 1000"},
+        {value_u64, "a whole number from 0 to 18446744073709551615"},
+        {value_count, "a whole number from 1 to 18446744073709551615"},
+        {value_size, "a number of at least 1, with K, M, G or T for powers of 1024"},
+        {value_threads, "a number from 1 to 4096, or up to 32 of them: 1,2,4"},
+        {value_shuffle, "global, none, or window:N with N from 1 to 4294967294"},
+        {value_shard, "R/W with W from 1 to 16777216 and R from 0 to W - 1"},
+        {value_budget, "a whole number, or a share from 0% to 100%"},
+        {value_duration, "a time above 0 with its unit: 10us, 1.5ms, 2s, 3m, 1h"},
+        {value_interval, "a time from 10ms to 1h with its unit: 100ms, 0.5s"},
+        {value_rate, "a number above 0, up to 1000000"},
+        {value_colours, "a number from -1000000 to 1000000, or three: 0.48,0.45,0.4"},
+        {value_scales, "a number from 0.000001 to 1000000, or three: 0.2,0.2,0.2"},
+        {value_image_size, "a side from 1 to 16384, or two: 320x240"},
+    };
+    for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].parse == parse)
+            return ranges[i].range;
+    return NULL;
 }

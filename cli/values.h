@@ -12,6 +12,11 @@ value_parser value_string;     /* const char *, not empty */
 value_parser value_unsigned;   /* unsigned, 0 .. 2^32 - 2 */
 value_parser value_positive;   /* unsigned, 1 .. 2^32 - 2 */
 value_parser value_u64;        /* uint64_t */
+value_parser value_count;      /* uint64_t, not 0 */
+value_parser value_batch;      /* unsigned, from 1 to 2^24 */
+value_parser value_io_depth;   /* unsigned, from 1 to 4096 */
+value_parser value_prefetch;   /* unsigned, up to 65536 */
+value_parser value_runs;       /* unsigned, from 1 to 1000 */
 value_parser value_size;       /* uint64_t: bytes, or with K, M, G, T (powers of 1024) */
 value_parser value_choice;     /* unsigned: the position in the row's choices */
 value_parser value_threads;    /* struct unsigned_list */
@@ -24,5 +29,8 @@ value_parser value_rate;       /* double, above 0 and finite */
 value_parser value_colours;    /* struct colours: 0.5 or 0.48,0.45,0.4; within +-1e6 */
 value_parser value_scales;     /* the same, above 0 */
 value_parser value_image_size; /* struct image_size: 224 or 320x240 */
+
+/* What a parser takes, in words that follow "is not"; NULL: the row's choices. */
+const char *value_range(value_parser *parse);
 
 #endif

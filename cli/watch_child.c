@@ -14,7 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,9 +95,35 @@ int watch_child_fork(struct watch_child *c, char **argv, int hide_output)
     c->go = go[1];
     c->failed = failed[0];
     c->pid = r ? 0 : pid;
+    c->name = argv[0];
     if (r)
         watch_child_fini(c);
     return r;
+}
+
+/* Has any folder of PATH a file of this name, as far as we may know? */
+static int is_in_path(const char *name)
+{
+    char standard[256] = "", file[PATH_MAX];
+    const char *path = getenv("PATH");
+    if (!path && confstr(_CS_PATH, standard, sizeof standard))
+        path = standard;
+    while (path) {
+        struct stat st;
+        size_t n = strcspn(path, ":");
+        int len = snprintf(file, sizeof file, "%.*s%s%s", (int)n, path, n ? "/" : "", name);
+        if (len < (int)sizeof file && !stat(file, &st) && !S_ISDIR(st.st_mode))
+            return 1;
+        path = path[n] ? path + n + 1 : NULL;
+    }
+    return 0;
+}
+
+/* Why the command could not be run.  execvp says EACCES also when it found none, but a folder of
+ * PATH could not be searched; shells call that "not found". */
+static int real_reason(const char *name, int code)
+{
+    return code == EACCES && !strchr(name, '/') && !is_in_path(name) ? ENOENT : code;
 }
 
 int watch_child_go(struct watch_child *c)
@@ -106,7 +137,7 @@ int watch_child_go(struct watch_child *c)
     if (n != sizeof code)
         return 0;
     watch_child_reap(c, &(int){0});
-    return -code;
+    return -real_reason(c->name, code);
 }
 
 static int has_ended(const struct watch_child *c)

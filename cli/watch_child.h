@@ -7,8 +7,9 @@
 #include <sys/types.h>
 
 struct watch_child {
-    pid_t pid;      /* 0: there is no command */
-    int go, failed; /* our ends of two pipes, -1: closed */
+    pid_t pid;        /* 0: there is no command */
+    int go, failed;   /* our ends of two pipes, -1: closed */
+    const char *name; /* of the command; borrowed */
     sigset_t signals, before;
 };
 
@@ -18,7 +19,8 @@ void watch_child_init(struct watch_child *c);
 /* Make a process that waits for watch_child_go before it becomes the command.  Its standard output
  * goes to standard error with `hide_output`.  0 or -errno. */
 int watch_child_fork(struct watch_child *c, char **argv, int hide_output);
-/* Let it go.  0 once it is the command, or -errno: why it could not be run (and is no more). */
+/* Let it go.  0 once it is the command, or -errno: why it could not be run (and is no more);
+ * -ENOENT when there is no such command in the folders of PATH that may be searched. */
 int watch_child_go(struct watch_child *c);
 /* Until the command has ended (it stays to be reaped: its counters can still be read), or without
  * one until a signal asks for the end or duration_ns have passed (0: never).  The number of the

@@ -4,6 +4,7 @@
 
 #include "output.h"
 #include "sample_columns.h"
+#include "say.h"
 
 #include <math.h>
 
@@ -11,16 +12,16 @@
 
 static void heading(FILE *to)
 {
-    fprintf(to, "%9s %-12s %-8s", "Time", "Name", "");
+    say_to(to, "%9s %-12s %-8s", "Time", "Name", "");
     for (unsigned i = 0; i < MR_N_DISK_SIDE_COLUMNS; i++)
-        fprintf(to, " %*s", i == 0 ? 9 : 7, mr_disk_side_columns[i].heading);
-    fprintf(to, " %7s %6s\n", "SvcTim", "Util");
+        say_to(to, " %*s", i == 0 ? 9 : 7, mr_disk_side_columns[i].heading);
+    say_to(to, " %7s %6s\n", "SvcTim", "Util");
 }
 
 /* Four digits, whatever the size. */
 static void cell(FILE *to, int width, double v)
 {
-    fprintf(to, " %*.*f", width, v >= 100 || v == 0 ? 0 : v >= 10 ? 1 : 2, v);
+    say_to(to, " %*.*f", width, v >= 100 || v == 0 ? 0 : v >= 10 ? 1 : 2, v);
 }
 
 static void disk_rows(FILE *to, const char *time, const struct mr_disk *d,
@@ -31,11 +32,11 @@ static void disk_rows(FILE *to, const char *time, const struct mr_disk *d,
     for (unsigned side = 0; side < MR_DISK_SIDES; side++) {
         if (!c->side[side].ios && !(idle_too && side != MR_DISK_DISCARD))
             continue;
-        fprintf(to, "%9s %-12s %-8s", time, d->name, mr_disk_side_names[side]);
+        say_to(to, "%9s %-12s %-8s", time, d->name, mr_disk_side_names[side]);
         for (unsigned i = 0; i < MR_N_DISK_SIDE_COLUMNS; i++)
             cell(to, i == 0 ? 9 : 7, mr_column_value(&r.side[side], &mr_disk_side_columns[i]));
         cell(to, 7, r.svctim);
-        fprintf(to, " %5.1f%%\n", r.util);
+        say_to(to, " %5.1f%%\n", r.util);
         ++*lines;
     }
 }
@@ -44,17 +45,17 @@ static void bytes(FILE *to, const char *what, double v, const char *after)
 {
     char text[32];
     if (!isnan(v))
-        fprintf(to, "%s %s%s", what, human_bytes(v, text, sizeof text), after);
+        say_to(to, "%s %s%s", what, human_bytes(v, text, sizeof text), after);
 }
 
 static void system_row(FILE *to, const char *time, const struct mr_system_rates *r)
 {
-    fprintf(to, "%9s %-12s", time, "system");
+    say_to(to, "%9s %-12s", time, "system");
     if (!isnan(r->cpu_user))
-        fprintf(to, " user %.0f%%, system %.0f%%, iowait %.0f%%", r->cpu_user, r->cpu_system,
-                r->cpu_iowait);
+        say_to(to, " user %.0f%%, system %.0f%%, iowait %.0f%%", r->cpu_user, r->cpu_system,
+               r->cpu_iowait);
     if (!isnan(r->io_some))
-        fprintf(to, "; stalled by I/O %.0f%%", r->io_some);
+        say_to(to, "; stalled by I/O %.0f%%", r->io_some);
     bytes(to, "; cached", r->cached_bytes, "");
     bytes(to, ", dirty", r->dirty_bytes, "");
     bytes(to, "; command reads", r->read_bytes, "/s");
@@ -84,11 +85,12 @@ void watch_table_sample(FILE *to, const struct mr_system_sample *s, const char *
 
 static void process_line(FILE *to, const struct mr_process_io *io)
 {
-    fprintf(to, "The command and its descendants:");
+    say_to(to, "The command and its descendants:");
     bytes(to, " read", (double)io->count[MR_IO_RCHAR], "; from devices:");
     bytes(to, "", (double)io->count[MR_IO_READ_BYTES], ". ");
     bytes(to, "Wrote", (double)io->count[MR_IO_WCHAR], "; to devices:");
-    bytes(to, "", (double)io->count[MR_IO_WRITE_BYTES], ".\n");
+    bytes(to, "", (double)io->count[MR_IO_WRITE_BYTES], ".");
+    fputc('\n', to);
 }
 
 void watch_table_totals(FILE *to, const struct mr_system_sample *last, const char *only,
@@ -97,9 +99,10 @@ void watch_table_totals(FILE *to, const struct mr_system_sample *last, const cha
     double seconds = (double)last->since_open_ns / 1e9;
     struct mr_system_rates r;
     unsigned lines = 0;
-    fprintf(to, "In all %.2f s, %llu samples", seconds, (unsigned long long)last->number);
+    say_to(to, "In all %.2f s, %llu sample%s", seconds, (unsigned long long)last->number,
+           plural(last->number));
     if (last->n_missed)
-        fprintf(to, ", %llu missed", (unsigned long long)last->n_missed);
+        say_to(to, ", %llu missed", (unsigned long long)last->n_missed);
     fputc('\n', to);
     heading(to);
     mr_system_rates_of(last, &last->total, known & ~(unsigned)MR_KNOWN_PROCESS, seconds, &r);
