@@ -7,11 +7,12 @@ BUILD ?= build
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
-	meson setup $(BUILD)
+# Configured again when packages have come or gone since.
+$(BUILD)/build.ninja: $(wildcard /var/lib/dpkg/status)
+	meson setup $(if $(wildcard $@),--reconfigure) $(BUILD)
 
 deps:
-	@tools/install-deps
+	@tools/install-deps build test
 
 test: deps
 	@$(MAKE) --no-print-directory all
@@ -19,7 +20,8 @@ test: deps
 
 # All experiments on this machine, in about ten minutes; prints the headline and the report's path.
 # An interrupted one goes on where it stopped.  STUDY='--data DIR --out DIR2' for your own images.
-study: deps
+study:
+	@tools/install-deps build
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/millrace study $(STUDY)
 

@@ -78,7 +78,7 @@ static double seconds(struct run *r)
     }
     int code = mr_train_run(&o, &out, &err);
     if (code == -ECANCELED && out.steps == r->steps)
-        s = out.seconds - out.first_fill_s;
+        s = out.seconds;
     else
         fprintf(stderr, "%s: %s\n", r->storage, err.text);
     mr_train_result_fini(&out);

@@ -20,6 +20,7 @@
  * machine that others use: it takes some to show what is asked here.  A row during whose proof the
  * hypervisor took more than a tenth of the cores' time is run again and counts only then, whatever
  * it said; so is that one, but no more often.  Two sets of photos are made in DIR and removed. */
+#include "advice_words.h"
 #include "differential.h"
 #include "image_spread.h"
 #include "imposed.h"

@@ -139,7 +139,7 @@ static double train(struct mr_dataset *data, const struct setup *s, unsigned ste
     if (mr_accelerator_spec_parse(s->device, &o.device, &err) || mr_train_run(&o, &r, &err))
         imposed_die("training", err.text);
     mr_train_judge(&o, &r, verdict);
-    double seconds = r.seconds - r.first_fill_s;
+    double seconds = r.seconds;
     double rate = (double)(r.images - s->batch) / (seconds > 0 ? seconds : 1e-9);
     mr_train_result_fini(&r);
     mr_device_close(o.pipe.storage);

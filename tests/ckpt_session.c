@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 char kit_fast[512], kit_slow[512];
@@ -46,6 +48,28 @@ void kit_save(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step)
     int r = mr_checkpoint_begin(c, step);
     if (r)
         fail_msg("step %llu: %d, %s", (unsigned long long)step, r, mr_checkpoint_error(c));
+}
+
+int kit_save_version(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step, uint64_t version)
+{
+    for (unsigned i = 0; i < KIT_N_ARRAYS; i++) {
+        mr_checkpoint_before_write(c, i);
+        ckpt_kit_fill_one(k, i, step, version);
+    }
+    return mr_checkpoint_begin(c, step);
+}
+
+void kit_assert_found(struct ckpt_kit *k, const char *dir, const char *drain_dir, uint64_t step,
+                      uint64_t version)
+{
+    struct mr_restore_opts o = {.dir = dir, .drain_dir = drain_dir};
+    struct mr_restored found;
+    struct mr_error err = {0};
+    ckpt_kit_scramble(k);
+    if (mr_checkpoint_restore(k->arrays, KIT_N_ARRAYS, &o, &found, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(found.step, step);
+    assert_true(ckpt_kit_is(k, step, version));
 }
 
 void kit_idle(struct mr_checkpoint *c)
@@ -151,4 +175,13 @@ int kit_break(void *ctx, const struct mr_out_op *op)
     if (b->n_times && atomic_fetch_sub(&b->n_times, 1) == 1)
         b->code = 0;
     return code;
+}
+
+int kit_mount_small(const char *path, unsigned bytes)
+{
+    char size[32];
+    snprintf(size, sizeof size, "size=%u", bytes);
+    return !mkdir(path, 0755) && !unshare(CLONE_NEWNS) &&
+           !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+           !mount("tmpfs", path, "tmpfs", 0, size);
 }

@@ -22,6 +22,11 @@ struct mr_checkpoint *kit_open(struct ckpt_kit *k, struct mr_checkpoint_opts o,
 /* Let the arrays be those of `step`, as training would; kit_save then begins a checkpoint. */
 void kit_update(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step);
 void kit_save(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step);
+/* Begin a checkpoint of that version of a step: what begin says. */
+int kit_save_version(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step, uint64_t version);
+/* Restore finds that version of that step. */
+void kit_assert_found(struct ckpt_kit *k, const char *dir, const char *drain_dir, uint64_t step,
+                      uint64_t version);
 /* Nothing goes on in the background any more. */
 void kit_idle(struct mr_checkpoint *c);
 void kit_close(struct mr_checkpoint *c);
@@ -32,6 +37,11 @@ unsigned kit_count(const char *dir, const char *ending);
 int kit_is_there(const char *dir, const char *name);
 /* Change one byte of a file. */
 void kit_damage(const char *dir, const char *name, off_t at);
+
+/* A file system of so many bytes at `path`, which goes when this program does.  0: not possible
+ * here.
+ */
+int kit_mount_small(const char *path, unsigned bytes);
 
 /* Writers of tier `tag` wait at a gate. */
 struct kit_gate {

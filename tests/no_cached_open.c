@@ -4,10 +4,11 @@
 
 #include <errno.h>
 
-int __wrap_mr_open_cached(const char *path, int flags, struct stat *st);
+int __wrap_mr_open_cached(int dir, const char *path, int flags, struct stat *st);
 
-int __wrap_mr_open_cached(const char *path, int flags, struct stat *st)
+int __wrap_mr_open_cached(int dir, const char *path, int flags, struct stat *st)
 {
+    (void)dir;
     (void)path;
     (void)flags;
     (void)st;

@@ -143,17 +143,21 @@ def verdict(speed):
              "step_s": 0.3, "fetch_s": 0.02, "decode_s": 0.12, "hand_over_s": 0.002,
              "compute_s": 0.1, "image_cpu_s": 1.65e-3,
              "recommendation": {"text": "Use --engine uring: 5% more images/s are predicted.",
-                                "change": "--engine uring", "error": 0.024,
+                                "change": "--engine uring", "tried": "--engine uring",
+                                "status": "recommended", "error": 0.024, "now_per_s": rate,
+                                "predicted_per_s": 1270.0, "measured_per_s": 1240.0,
                                 "now_images_per_s": rate, "now_predicted_images_per_s": 1220.0,
                                 "predicted_images_per_s": 1270.0, "measured_images_per_s": 1240.0},
              "rates": {"synthetic": 1786.0, "one_sample_read": 190000.0,
                        "one_sample_decoded": 1300.0, "warm": 1250.0, "cold_read": 23000.0,
                        "cold": rate},
              "cores": 2, "storage_mb_per_s": 2400.0, "control": 1.01,
+             "cores_images_per_s": rate, "storage_files_per_s": 23000.0,
              "smaller_images": {"tried": True, "side": 256, "quality": 90, "shorter_side": 375,
                                 "text": "Store the images smaller (shorter side 256 instead of 375)",
                                 "file_bytes": 110000.0, "smaller_file_bytes": 28000.0,
                                 "predicted_images_per_s": 2400.0, "error": 0.02,
+                                "recommended": True, "base_images_per_s": 1240.0,
                                 "measured_images_per_s": 2350.0},
              "sizing": [{"accelerator": name, "images_per_s_each": each, "by_storage": 23000 / each,
                          "by_cores": rate / each, "by_measured": rate / each,
@@ -179,12 +183,12 @@ def experiment(name, speed=1.0, **more):
 
 
 def study(names=tuple(EXPERIMENTS), speed=1.0):
-    return {"command": "study", "version": "0.1.0", "mode": "quick",
+    return {"command": "study", "schema": 1, "version": "0.1.0", "mode": "quick",
             "environment": {"time": "2026-01-02T03:04:05Z", "host": "example", "cpu": "made up",
                             "cpus": 2, "kernel": "none", "memory_bytes": int(8e9 * speed),
                             "storage": {"file_system": "ext4", "device": "vda"}},
             "data": {"path": "millrace-study/data", "images": 2048, "classes": 1000,
-                     "generated": True},
+                     "file_bytes": 110000.5, "generated": True},
             "results": [experiment(name, speed) for name in names]}
 
 

@@ -181,7 +181,8 @@ class OnTerminal:
         self.master, slave = pty.openpty()
         self.seen = b""
         try:
-            self.child = subprocess.Popen([MILLRACE, *map(str, args)], stdout=subprocess.DEVNULL,
+            more.setdefault("stdout", subprocess.DEVNULL)
+            self.child = subprocess.Popen([MILLRACE, *map(str, args)],
                                           stdin=slave if asks else subprocess.DEVNULL,
                                           stderr=slave, **more)
         finally:

@@ -2,7 +2,7 @@
  * checked with findings that are made up, so that no figure depends on this machine. */
 #include "unit.h"
 
-#include "advice.h"
+#include "advice_words.h"
 #include "cache_sweep.h"
 #include "device.h"
 #include "differential.h"
@@ -68,6 +68,9 @@ static struct mr_advice prove(const struct mr_advice_opts *o, const struct mr_fi
     if (mr_advice_prove(o, f, &a, &err))
         fail_msg("%s", err.text);
     assert_true(a.predicted_per_s >= a.now_per_s && a.measured.per_s > 0);
+    struct mr_advice again = a;
+    mr_advice_settle(f, &again);
+    assert_int_equal(a.standing, again.standing); /* it was settled */
     return a;
 }
 
@@ -244,35 +247,120 @@ static void the_control_decodes_cached_images(void **state)
     clean_up(&o);
 }
 
-static void explain(double model, double best, double measured, char *text, size_t cap)
+/* A pipeline of two threads that measured `now`, while the model has `model` for it; four threads
+ * are predicted to deliver `best`, and measured `then` on cores `control` times as fast. */
+struct example {
+    double now, model, best, then, control;
+};
+
+static struct mr_json *advised(const struct example *e, enum mr_advice_standing standing)
 {
     struct mr_advice_opts o = {.now = {.threads = 2, .batch = 64, .prefetch = 1}};
-    struct mr_findings f = {.cores = 2, .image_cpu_s = 1e-3, .fetched = 5000, .cold = measured};
+    struct mr_findings f = {.cores = 2, .image_cpu_s = 1e-3, .fetched = 5000, .cold = e->now};
     struct mr_advice a = {.best = {.threads = 4, .batch = 64, .prefetch = 1},
-                          .now_per_s = model,
-                          .predicted_per_s = best};
-    mr_advice_explain(&o, &f, &a, text, cap);
-    assert_null(strstr(text, "-5")); /* nothing is negative, */
-    assert_null(strstr(text, "-4"));
+                          .now_per_s = e->model,
+                          .predicted_per_s = e->best,
+                          .measured = {.per_s = e->then, .control = e->control}};
+    mr_advice_settle(&f, &a);
+    assert_string_equal(mr_advice_standing_name(a.standing), mr_advice_standing_name(standing));
+    struct mr_advice in_use = mr_advice_in_use(&o, &f, &a);
+    int changed = standing == MR_ADVICE_CHANGE;
+    assert_int_equal(in_use.best.threads, changed ? 4 : 2);
+    assert_true(in_use.measured.per_s == (changed ? e->then : e->now));
+    assert_true(in_use.predicted_per_s == (changed ? e->best : e->model));
+    struct mr_json *j = mr_advice_json(&o, &f, &a);
+    assert_string_equal(mr_json_text(mr_json_at(j, "tried")), "--threads 4");
+    assert_true(mr_json_number(mr_json_at(j, "now_per_s")) == e->now);
+    assert_true(mr_json_number(mr_json_at(j, "predicted_per_s")) == e->best);
+    assert_true(mr_json_number(mr_json_at(j, "measured_per_s")) == e->then);
+    if (changed)
+        assert_string_equal(mr_json_text(mr_json_at(j, "change")), "--threads 4");
+    else
+        assert_true(mr_json_is_null(mr_json_at(j, "change")));
+    return j;
 }
 
-static void a_gain_is_of_the_model_over_the_model(void **state)
+static void expect_advice(struct example e, enum mr_advice_standing standing, const char *text)
 {
-    char text[400];
+    struct mr_json *j = advised(&e, standing);
+    assert_string_equal(mr_json_text(mr_json_at(j, "text")), text);
+    assert_int_equal(!strncmp(text, "Use ", 4), standing == MR_ADVICE_CHANGE);
+    mr_json_free(j);
+}
+
+static void a_gain_is_one_that_was_measured(void **state)
+{
     (void)state;
-    explain(1000, 1050, 1100, text, sizeof text); /* although it is less than was measured */
-    assert_string_equal(text, "Use --threads 4: 1050 images/s are predicted, 5% more than the 1000 "
-                              "that the same model has for now.");
-    explain(1000, 1500, 1000, text, sizeof text);
-    assert_non_null(strstr(text, "1500 images/s are predicted, 50% more than the 1000"));
-    explain(1000, 1050, 1300, text, sizeof text);
-    assert_non_null(strstr(text, "5% more than the 1000 that the same model has for now. Measured "
-                                 "now were 1300, 30% more than the model has: what is gained"));
-    explain(1000, 2000, 800, text, sizeof text); /* disturbed */
-    assert_non_null(strstr(text, "100% more than the 1000"));
-    assert_non_null(strstr(text, "Measured now were 800, 20% less than the model has"));
-    explain(1000, 1010, 700, text, sizeof text); /* nothing is recommended */
-    assert_non_null(strstr(text, "is as good as any configuration here"));
+    expect_advice((struct example){1000, 1050, 1500, 1200, 1}, MR_ADVICE_CHANGE,
+                  "Use --threads 4: it measured 1200 images/s, 20% more than the 1000 of now.");
+    expect_advice((struct example){1000, 1000, 1500, 1320, 1.1}, MR_ADVICE_CHANGE,
+                  "Use --threads 4: it measured 1320 images/s, and 1000 were measured before. The "
+                  "cores had become 1.10 times as fast by then; without that the gain is 20%.");
+    /* slower cores make a gain no larger than it measured */
+    expect_advice((struct example){1000, 1000, 1500, 1200, 0.5}, MR_ADVICE_CHANGE,
+                  "Use --threads 4: it measured 1200 images/s, 20% more than the 1000 of now.");
+}
+
+static void a_change_that_did_not_measure_better_is_withdrawn(void **state)
+{
+    (void)state;
+    expect_advice((struct example){1328, 1300, 1400, 1161, 1}, MR_ADVICE_WITHDRAWN,
+                  "No change is recommended: --threads 4 was tried and measured 1161 images/s, 13% "
+                  "less than the 1328 of now.");
+    expect_advice((struct example){1000, 1000, 1500, 1020, 1}, MR_ADVICE_WITHDRAWN,
+                  "No change is recommended: --threads 4 was tried and measured 1020 images/s, 2% "
+                  "more than the 1000 of now.");
+    expect_advice((struct example){1000, 1000, 1500, 1200, 1.19}, MR_ADVICE_WITHDRAWN,
+                  "No change is recommended: --threads 4 was tried and measured 1200 images/s, 20% "
+                  "more than the 1000 of now, on cores that had become 1.19 times as fast.");
+}
+
+static void a_model_that_is_off_gives_no_advice(void **state)
+{
+    (void)state;
+    /* whatever the change measured */
+    for (double then = 500; then < 3000; then += 1000)
+        expect_advice((struct example){1328, 884, 932, then, 1}, MR_ADVICE_NO_MODEL,
+                      "No configuration is recommended: the model says 884 images/s for the "
+                      "present one, 33% less than the 1328 measured, so its predictions are not "
+                      "reliable.");
+    expect_advice((struct example){1000, 1110, 1500, 1500, 1}, MR_ADVICE_NO_MODEL,
+                  "No configuration is recommended: the model says 1110 images/s for the present "
+                  "one, 11% more than the 1000 measured, so its predictions are not reliable.");
+    mr_json_free(advised(&(struct example){0, 1000, 1500, 1500, 1}, MR_ADVICE_NO_MODEL));
+}
+
+static void without_a_better_one_the_present_configuration_stays(void **state)
+{
+    (void)state;
+    struct mr_json *j = advised(&(struct example){1000, 1000, 1010, 700, 1}, MR_ADVICE_KEEP);
+    assert_non_null(strstr(mr_json_text(mr_json_at(j, "text")), "is as good as any here"));
+    mr_json_free(j);
+}
+
+static void a_curve_that_stays_level_is_the_storages_ceiling(void **state)
+{
+    struct mr_findings f = {.cores = 2,
+                            .read_cpu_s = 1e-5,
+                            .file_bytes = 1e5,
+                            .fetched = 203,
+                            .cold = 190,
+                            .curve = {3, {1, 2, 4}, {200, 202, 203}}};
+    (void)state;
+    struct mr_read_ceiling most = mr_findings_ceiling(&f);
+    assert_int_equal(most.reads, 4);
+    assert_true(most.bytes_per_s == 203e5 && !most.open);
+    f.cold = 210; /* it has delivered that */
+    assert_true(mr_findings_ceiling(&f).bytes_per_s == 210e5);
+    f.read_cpu_s = 9e-3; /* both cores do nothing but read */
+    assert_true(mr_findings_ceiling(&f).open);
+    f = far_away();
+    f.fetched = 3200;
+    most = mr_findings_ceiling(&f);
+    assert_true(most.reads == 32 && most.open);
+    f.curve.n = 0;
+    most = mr_findings_ceiling(&f);
+    assert_true(most.open && most.bytes_per_s == 0);
 }
 
 static int always(void *ctx)
@@ -345,8 +433,12 @@ int main(void)
         WITH_TEMPDIR(more_reads_where_the_storage_is_far_away),
         WITH_TEMPDIR(another_storage_where_nothing_else_helps),
         WITH_TEMPDIR(prefetch_where_input_and_training_take_turns),
-        cmocka_unit_test(a_gain_is_of_the_model_over_the_model),
+        cmocka_unit_test(a_gain_is_one_that_was_measured),
+        cmocka_unit_test(a_change_that_did_not_measure_better_is_withdrawn),
+        cmocka_unit_test(a_model_that_is_off_gives_no_advice),
+        cmocka_unit_test(without_a_better_one_the_present_configuration_stays),
         WITH_TEMPDIR(the_control_decodes_cached_images),
+        cmocka_unit_test(a_curve_that_stays_level_is_the_storages_ceiling),
         WITH_TEMPDIR(it_can_be_stopped),
         WITH_TEMPDIR(a_box_ends_a_run_but_not_before_two_batches),
         WITH_TEMPDIR(a_run_with_too_few_samples_has_a_longer_box),

@@ -4,6 +4,7 @@ and that it leaves nothing behind."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -16,8 +17,8 @@ from system_kit import (MILLRACE, STRACE_ENV, TIMEOUT_S, OnTerminal, TempDirCase
 PATTERNS = ["seq", "random-imagenet", "random-16k", "random-4k", "small-files", "fsync"]
 FIELDS = {"pattern", "engine", "direct", "depth", "block_bytes", "split", "file_bytes", "storage",
           "emulated", "calibrated", "cold", "read_mb_per_s", "write_mb_per_s", "iops",
-          "created_per_s", "latency_us", "runs", "write_runs", "spread", "cut", "late_share",
-          "partial", "warning"}
+          "created_per_s", "latency_us", "runs", "write_runs", "ordinary_pages", "spread",
+          "cut", "late_share", "partial", "warning"}
 SMALL = ["--size", "16M", "--runs", 2]
 TINY = ["--size", "1M", "--runs", 1]
 
@@ -104,6 +105,21 @@ class WhatItReports(Baseline):
             if not uring_missing():
                 self.assertEqual(r[name]["engine"], "uring")
             self.assertEqual((r[name]["direct"], r[name]["cold"]), (True, "data"), name)
+
+    def test_direct_reads_of_several_pages_are_measured_with_both_kinds_of_pages(self):
+        _, r = self.on_ext4()
+        for name in PATTERNS:
+            ordinary = r[name]["ordinary_pages"]
+            self.assertEqual(ordinary is not None,
+                             name in ("seq", "random-imagenet", "random-16k"), name)
+            if ordinary:
+                self.assertEqual(set(ordinary), {"read_mb_per_s", "iops", "runs"})
+                self.assertEqual(len(ordinary["runs"]), len(r[name]["runs"]))
+                self.assertGreater(ordinary["iops"], 0)
+                key = "iops" if name == "random-16k" else "read_mb_per_s"
+                self.assertAlmostEqual(ordinary[key], statistics.median(ordinary["runs"]), places=3)
+        table = run("baseline", self.where, *TINY).out
+        self.assertEqual(len(re.findall(r"(?m)^  ordinary pages +[\d.]+ +\d+$", table)), 3, table)
 
     def test_the_device_is_recorded_as_sysfs_has_it(self):
         storage, _ = self.on_ext4()
@@ -240,6 +256,13 @@ class WhatItRefuses(Baseline):
                                                      self.dir / "none" / "x"))
         self.assert_nothing_left()
 
+    def test_a_profile_that_cannot_be_saved_takes_no_result(self):
+        done = run("baseline", self.where, "--size", "1M", "--runs", 2, "--save-profile", "/dev/full",
+                   "--json", "-")
+        self.assert_status(done, 1)
+        self.assertIn("--save-profile /dev/full: ", done.err)
+        self.assertEqual([r["pattern"] for r in done.json["results"]], PATTERNS)
+
 
 @needs("losetup", "mkfs.ext4", "mount")
 @unittest.skipUnless(is_root(), "mounting needs root")
@@ -298,6 +321,7 @@ class Emulated(Baseline):
             r = self.measure("--size", "4M", "--runs", 1, "--storage", name)
             for p in PATTERNS:
                 self.assertEqual((r[p]["storage"], r[p]["emulated"]), (name, True))
+                self.assertIsNone(r[p]["ordinary_pages"])
                 self.assertIn("Table I", r[p]["calibrated"])
                 self.assertFalse(r[p]["direct"])
                 self.assertIsNone(r[p]["cold"])

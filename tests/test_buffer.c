@@ -2,6 +2,7 @@
  * memory that one thread's buffer has left is free for another's. */
 #include "buffer.h"
 
+#include "mapping.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -47,6 +48,40 @@ static void data_is_aligned_to_a_page(void **state)
         assert_int_equal(b.cap % page, 0);
     }
     mr_buffer_fini(&b);
+}
+
+/* Where huge pages may begin, whatever the kernel would choose for a size that is no multiple. */
+static void large_data_is_aligned_to_a_huge_page(void **state)
+{
+    static const size_t more[] = {0, 4096, 1 << 20, (2 << 20) + 12288};
+    struct mr_buffer b[8] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(b); i++) {
+        size_t want = MR_HUGE_BYTES + more[i % ARRAY_LEN(more)];
+        assert_int_equal(mr_buffer_reserve(&b[i], want), 0);
+        assert_int_equal((uintptr_t)b[i].data % MR_HUGE_BYTES, 0);
+        assert_true(b[i].cap >= want);
+        memset(b[i].data, 1, b[i].cap);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(b); i++)
+        mr_buffer_fini(&b[i]);
+}
+
+static void pages_are_huge_unless_ordinary_ones_are_asked_for(void **state)
+{
+    struct mr_buffer huge = {0}, plain = {0}, small = {0};
+    assert_int_equal(mr_buffer_reserve(&huge, 2 * MR_HUGE_BYTES), 0);
+    assert_int_equal(mr_buffer_reserve(&plain, 2 * MR_HUGE_BYTES), 0);
+    assert_int_equal(mr_buffer_reserve(&small, MR_HUGE_BYTES / 2), 0);
+    mr_buffer_ordinary(&plain);
+    mr_buffer_ordinary(&(struct mr_buffer){0});
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+        skip();
+    assert_true(mapping_has(huge.data, "hg"));
+    assert_true(mapping_has(plain.data, "nh"));
+    assert_false(mapping_has(small.data, "hg"));
+    mr_buffer_fini(&huge);
+    mr_buffer_fini(&plain);
+    mr_buffer_fini(&small);
 }
 
 static void what_fits_changes_nothing(void **state)
@@ -204,6 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(growing_keeps_the_contents),
         cmocka_unit_test(data_is_aligned_to_a_page),
+        cmocka_unit_test(large_data_is_aligned_to_a_huge_page),
+        cmocka_unit_test(pages_are_huge_unless_ordinary_ones_are_asked_for),
         cmocka_unit_test(what_fits_changes_nothing),
         cmocka_unit_test(an_impossible_size_leaves_the_buffer_as_it_was),
         cmocka_unit_test(trimming_keeps_what_is_left),

@@ -42,6 +42,8 @@ def sh(*args):
 def setUpModule():
     if not is_root():
         raise unittest.SkipTest("mounting file systems needs root")
+    if not (shutil.which("mount") and shutil.which("umount")):
+        raise unittest.SkipTest("not installed: mount")
     # One at a time on a machine: dropping its caches would spoil another one's warm runs.
     lock = os.open(tempfile.gettempdir(), os.O_RDONLY)
     unittest.addModuleCleanup(os.close, lock)

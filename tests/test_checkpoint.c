@@ -147,7 +147,7 @@ static void damaged_and_unfitting_ones_are_passed_over_with_the_reason(void **st
     for (uint64_t step = 1; step <= 6; step++)
         kit_save(c, k, step);
     kit_close(c);
-    kit_damage(kit_fast, "model.ckpt-6.data-00000-of-00001", 4096 * 4 + 100);
+    kit_damage(kit_fast, "model.ckpt-6.data-00000-of-00001", 4096 * 5 + 100);
     kit_damage(kit_fast, "model.ckpt-5.index", 30);
     snprintf(kit_why, sizeof kit_why, "%s/model.ckpt-4.data-00000-of-00001", kit_fast);
     assert_int_equal(truncate(kit_why, 1000), 0);
@@ -201,7 +201,7 @@ static void put_temp_index(struct tempdir *t, unsigned step, uint32_t shard, uin
     assert_int_equal(mr_tensor_table_add(&b.tensors, &tensor), 0);
     assert_int_equal(mr_bundle_write_index(&b, &index, NULL), 0);
     snprintf(name, sizeof name, "model.ckpt-%u.index", step);
-    assert_int_equal(mr_ckpt_temp_name(temp, name), 0);
+    assert_int_equal(mr_ckpt_temp_name(temp, name, 1), 0);
     snprintf(path, sizeof path, "fast/%s", temp);
     tempdir_write(t, path, index.data, index.len);
     mr_bundle_fini(&b);

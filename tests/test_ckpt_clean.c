@@ -19,7 +19,7 @@
 static const char *temp(const char *name)
 {
     static char out[MR_CKPT_MAX_NAME];
-    assert_int_equal(mr_ckpt_temp_name(out, name), 0);
+    assert_int_equal(mr_ckpt_temp_name(out, name, 1), 0);
     return out;
 }
 
@@ -116,11 +116,17 @@ static void replaced_data_go_when_they_are_marked(void **state)
     struct tempdir *dir = *state;
     put_index(dir, "m.index");
     put(dir, "m.data-00000-of-00001");
-    put(dir, temp("m.data-00000-of-00001"));
+    put(dir, temp("m.data-00000-of-00001" MR_OLD));
     put(dir, DATA_0);
+    put(dir, temp(DATA_0 MR_OLD));
+    put(dir, "n.data-00000-of-00001"); /* its index has been removed since */
+    put(dir, temp("n.data-00000-of-00001" MR_OLD));
+    put(dir, "o.data-00000-of-00001"); /* somebody's; a new one was being written */
+    put(dir, temp("o.data-00000-of-00001"));
     clean(dir);
-    assert_false(there(dir, "m.data-00000-of-00001"));
-    assert_true(there(dir, DATA_0) && there(dir, "m.index"));
+    assert_false(there(dir, "m.data-00000-of-00001") || there(dir, "n.data-00000-of-00001"));
+    assert_true(there(dir, DATA_0) && there(dir, "m.index") && there(dir, "o.data-00000-of-00001"));
+    assert_false(there(dir, temp(DATA_0 MR_OLD)) || there(dir, temp("o.data-00000-of-00001")));
 }
 
 static void a_damaged_index_proves_nothing(void **state)

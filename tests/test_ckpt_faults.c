@@ -11,13 +11,14 @@
 #include "tf_bundle.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static int count_temporary(void *ctx, const char *name)
 {
-    *(unsigned *)ctx += (unsigned)mr_ckpt_temp_parse(name, NULL);
+    *(unsigned *)ctx += (unsigned)mr_ckpt_temp_parse(name, NULL, NULL);
     return 0;
 }
 
@@ -25,7 +26,7 @@ static int count_temporary(void *ctx, const char *name)
 static size_t all_whole(const char *dir)
 {
     struct mr_ckpt_folder f = {0};
-    if (mr_ckpt_folder_scan(&f, dir, NULL))
+    if (mr_ckpt_folder_scan(&f, AT_FDCWD, dir, NULL))
         return 0;
     for (size_t i = 0; i < f.n; i++) {
         struct mr_ckpt_file *c;
@@ -69,7 +70,7 @@ static void judge(const char *from, const char *to, enum way way)
     if (r != (there ? -EEXIST : 0))
         fail_msg("the next try: %d %s", r, err.text);
     assert_int_equal(all_whole(to), 1);
-    mr_ckpt_each_name(to, count_temporary, &n);
+    mr_ckpt_each_name(AT_FDCWD, to, count_temporary, &n);
     assert_int_equal(n, 0);
 }
 

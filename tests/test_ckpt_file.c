@@ -329,7 +329,7 @@ static void a_folder_lists_oldest_first(void **state)
     sample_write_tf(dir, "final", 1);
     tempdir_text(dir, "checkpoint", "model_checkpoint_path: \"../../etc/passwd\"\n");
     tempdir_text(dir, "notes.txt", "no checkpoint");
-    assert_int_equal(mr_ckpt_folder_scan(&f, dir->path, NULL), 0);
+    assert_int_equal(mr_ckpt_folder_scan(&f, AT_FDCWD, dir->path, NULL), 0);
     assert_int_equal(f.n, 3);
     assert_int_equal(f.found[0].step, -1);
     assert_int_equal(f.found[1].step, 20);
@@ -341,7 +341,7 @@ static void a_folder_lists_oldest_first(void **state)
     assert_true(f.found[2].bytes > mr_ckpt_file_bytes(c)); /* with .meta */
     mr_ckpt_file_close(c);
     mr_ckpt_folder_fini(&f);
-    assert_int_equal(mr_ckpt_folder_scan(&f, tempdir_path(dir, "none"), NULL), -ENOENT);
+    assert_int_equal(mr_ckpt_folder_scan(&f, AT_FDCWD, tempdir_path(dir, "none"), NULL), -ENOENT);
 }
 
 int main(void)

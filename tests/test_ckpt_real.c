@@ -10,6 +10,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static void write_again(const char *path)
     uint8_t *index;
     size_t len;
     mr_bytes_init(&out);
-    if (mr_in_small_file(path, MR_BUNDLE_MAX_INDEX, NULL, &index, &len)) {
+    if (mr_in_small_file(AT_FDCWD, path, MR_BUNDLE_MAX_INDEX, NULL, &index, &len)) {
         failed(path, "cannot be read");
         return;
     }
@@ -108,7 +109,7 @@ static void check_state(const char *path)
     struct mr_tf_state s;
     uint8_t *text;
     size_t len;
-    if (mr_in_small_file(path, MR_STATE_MAX_FILE, NULL, &text, &len))
+    if (mr_in_small_file(AT_FDCWD, path, MR_STATE_MAX_FILE, NULL, &text, &len))
         return;
     if (mr_tf_state_parse(path, (char *)text, len, &s, NULL) || !s.latest || !s.n)
         failed(path, "is not understood");

@@ -105,6 +105,27 @@ class Checkpoint(unittest.TestCase):
             self.assertEqual((self.dir / "out" / name).read_bytes(),
                              (self.dir / "slow" / name).read_bytes())
 
+    def test_nothing_is_called_verified_without_checksums(self):
+        foreign, said = self.dir / "model-40.safetensors", "readable, no checksums to verify"
+        done = run("checkpoint", "verify", foreign)
+        self.assertEqual((done.status, done.out), (0, f"{foreign}: 3 tensors, 56 B, {said}\n"))
+        for to in ("restored to", "is now also"):
+            action = "restore" if to == "restored to" else "convert"
+            done = run("checkpoint", action, foreign, "--to", self.dir / action)
+            self.assertEqual(done.status, 0, done)
+            self.assertTrue(done.out.startswith(f"{foreign} ({said}) {to} "), done)
+            made = results("checkpoint", action, foreign, "--to", self.dir / f"{action}-json")[0]
+            self.assertEqual(made["unchecked"], 3)
+        # ours have them
+        self.convert(foreign, "ours", "--format", "safetensors")
+        ours = self.dir / "ours" / "model-40.safetensors"
+        self.assertIn("every byte as it was written", run("checkpoint", "verify", ours).out)
+        done = run("checkpoint", "restore", ours, "--to", self.dir / "again")
+        self.assertTrue(done.out.startswith(f"{ours} verified and restored to "), done)
+        for action in ("restore", "convert"):
+            made = results("checkpoint", action, ours, "--to", self.dir / f"{action}-ours")[0]
+            self.assertEqual(made["unchecked"], 0)
+
     def test_nothing_is_overwritten_and_nothing_is_left_behind(self):
         self.convert(self.dir / "model-40.safetensors", "run")
         before = {p.name: p.read_bytes() for p in (self.dir / "run").iterdir()}

@@ -140,6 +140,34 @@ class Images(TempDirCase):
         self.assertNotEqual(done.status, 0)
         self.assertEqual(run("generate", "--preset", "mnist", "--out", self.dir / "x").status, 2)
 
+    def test_generate_leaves_the_files_of_others_alone(self):
+        folder = self.dir / "mine"
+        folder.mkdir()
+        (folder / "list.csv").write_text("path,label\nmine.jpg,1\n")
+        for more in ([], ["--again"]):
+            done = run("generate", "--count", 5, "--classes", 1, "--out", folder, *more)
+            self.assert_status(done, 1)
+            self.assertIn("not empty (it has list.csv)", done.err)
+            self.assertNotIn("--again", done.err)
+            self.assertEqual([p.name for p in folder.iterdir()], ["list.csv"])
+            self.assertEqual((folder / "list.csv").read_text(), "path,label\nmine.jpg,1\n")
+
+    def test_generate_again(self):
+        folder = self.generate()
+        before = tree_digest(folder)
+        done = run("generate", "--count", 5, "--classes", 1, "--out", folder)
+        self.assert_status(done, 1)
+        self.assertIn("has a generated set of 48 images already: --again replaces it", done.err)
+        self.assertEqual(tree_digest(folder), before)
+        self.assert_status(run("generate", "--count", 5, "--classes", 1, "--out", folder, "--again"), 0)
+        self.assertEqual(len(list(folder.rglob("*.jpg"))), 5)
+        self.assertEqual(len((folder / "list.csv").read_text().splitlines()), 6)
+        (folder / "class_0000/mine.jpg").write_bytes(b"precious")
+        done = run("generate", "--count", 2, "--classes", 1, "--out", folder, "--again")
+        self.assert_status(done, 1)
+        self.assertIn("class_0000/mine.jpg: move that away", done.err)
+        self.assertEqual(len(list(folder.rglob("*.jpg"))), 6)
+
     def test_generate_writes_json(self):
         r, = results("generate", "--count", 3, "--classes", 1, "--out", self.dir / "photos")
         self.assertEqual((r["images"], r["partial"], r["preset"]), (3, False, "imagenet"))

@@ -2,9 +2,12 @@
 """test_cli_train.py - `train` as its users meet it."""
 import csv
 import json
+import math
+import re
 import signal
+import unittest
 
-from system_kit import OnTerminal, TempDirCase, engines, main, results, run
+from system_kit import OnTerminal, TempDirCase, engines, is_sanitized, main, results, run
 
 NUMBER = (int, float)
 MAYBE = (int, float, type(None))
@@ -19,11 +22,12 @@ FIELDS = {  # the contract, and what docs/json.md adds to it
     "engine": str, "batch": int, "accelerators": int, "synthetic": bool, "skipped": int,
     "decoded_by": (dict, type(None)),
     "errors": dict, "delivered_bytes": int, "partial": bool, "emulated": bool, "cold": TEXT,
-    "limit": TEXT, "trace": (dict, type(None)), "checkpoints_skipped": int,
+    "limit": TEXT, "input_wait_share": NUMBER, "trace": (dict, type(None)), "checkpoints_skipped": int,
     "checkpoints_waited": int, "checkpoint_wait_s": NUMBER, "drain_s": NUMBER, "state_bytes": int,
     "resumed_from": TEXT, "first_step": int, "calibrated": TEXT,
 }
-LIMITS = ("none", "device", "read-depth", "decode-cpu", "hand-over")
+LIMITS = ("none", "device", "read-depth", "decode-cpu", "checkpoints", "hand-over",
+          "device-or-read-depth")
 EMULATED = ("--device", "emulated:0.01", "--batch", 4, "--image-size", 32)
 
 
@@ -52,6 +56,12 @@ class TrainCase(TempDirCase):
         self.assertAlmostEqual(sum(r["step_s"]), r["seconds"], places=6)
         self.assertAlmostEqual(r["input_wait_s"] + r["compute_s"] + r["checkpoint_stall_s"],
                                r["seconds"], places=6)
+        self.assertAlmostEqual(sum(r["wait_s"]), r["input_wait_s"], places=6)
+        if r["steps"]:
+            self.assertEqual(r["wait_s"][0], 0)  # the first fill stands before the first step
+            self.assertAlmostEqual(r["input_wait_share"], r["input_wait_s"] / r["seconds"])
+            self.assertAlmostEqual(r["images_per_s"],
+                                   r["images"] / (r["first_fill_s"] + r["seconds"]), delta=0.01)
         self.assertIn(r["limit"], (None, *LIMITS))
 
     def assert_refused(self, *words, args):
@@ -137,6 +147,28 @@ class Results(TrainCase):
                       "accelerator utilization", "raining waits for"):
             self.assertIn(words, done.out)
         self.assertEqual(done.err, "")
+
+    def test_waiting_has_one_definition(self):
+        """A first fill of half a second, then an accelerator that is slower than the storage."""
+        profile = self.dir / "late"
+        profile.write_text("name = late\nread_mb_per_s = 100\nwrite_mb_per_s = 1\n"
+                           "read_latency_us = 500000\n")
+        out = self.dir / "out.json"
+        child = OnTerminal("train", "--data", self.data, *EMULATED, "--device", "emulated:0.8",
+                           "--steps", 3, "--storage", profile, "--threads", 4, "--json", out,
+                           stdout=open(self.dir / "out", "wb"))
+        self.addCleanup(child.close)
+        self.assertEqual(child.finish(), 0)
+        text = (self.dir / "out").read_text()
+        r, = json.loads(out.read_bytes())["results"]
+        self.check_fields(r)
+        self.assertGreaterEqual(r["first_fill_s"], 0.5)
+        share = f"{100 * r['input_wait_share']:.1f}%"
+        waits, = re.findall(r"^waiting for input +[0-9.]+ +([0-9.]+%)$", text, re.M)
+        said, = re.findall(r"waits for (?:it|input) ([0-9.]+%)", r["verdict"])
+        drawn = re.findall(rb"training, waiting for input ([0-9.]+%) \[#+\.*\] 100%", child.seen)
+        self.assertEqual((waits, said, [d.decode() for d in drawn]), (share, share, [share]))
+        self.assertIn(f"after a first fill of {r['first_fill_s']:.2f} s", text)
 
     def test_ledger_names_broken_images(self):
         bad = sorted((self.data / "class_0001").iterdir())[0]
@@ -258,7 +290,41 @@ class OnCpu(TrainCase):
         self.assertEqual((r["device"], r["steps"], len(r["loss"])), ("cpu", 2, 2))
         self.assertEqual((r["compute_threads"], r["threads"], r["emulated"]), (1, 1, False))
         self.assertTrue(0 <= r["accuracy"] <= 1)
+        self.evaluation_is_not_in_the_trace()
+
+    def evaluation_is_not_in_the_trace(self):
+        """More images are held out than trained on: none of them has a name among those."""
+        trace = self.dir / "t.json"
+        done = self.train("--batch", 4, "--epochs", 1, "--eval", "75%", "--compute-threads", 1,
+                          "--threads", 1, "--trace", trace, "--json", "-", device=())
+        self.assert_status(done, 0)
+        r, = done.json["results"]
+        reads = [e for e in json.loads(trace.read_text())["traceEvents"] if e["name"] == "Read"]
+        self.assertEqual(len(reads), r["steps"] * 4)
         self.assertTrue(all(loss > 0 for loss in r["loss"]))
+
+    @unittest.skipIf(is_sanitized(), "59 million parameters take too long under a sanitizer")
+    def test_the_defaults_learn(self):
+        """Seven photos in eight are of one class of ten, which is soon found out."""
+        photos = sorted(self.data.rglob("*.jpg"))[:8]
+        rows = [f"{p},{9 if i == 3 else 0}\n" for i, p in enumerate(photos)]
+        (self.dir / "list.csv").write_text("".join(rows))
+        done = run("train", "--list", self.dir / "list.csv", "--batch", 8, "--steps", 4,
+                   "--compute-threads", 1, "--threads", 1, "--json", "-", timeout=200)
+        if "no oneDNN" in done.err:
+            self.skipTest("this build has no oneDNN")
+        self.assert_status(done, 0)
+        r, = done.json["results"]
+        first, *later = r["loss"]
+        self.assertAlmostEqual(first, math.log(10), delta=0.5)
+        self.assertLess(max(later), first)
+
+    def test_the_defaults_are_said(self):
+        said = " ".join(run("train", "--help").out.split())
+        for default in ("[0.0001]", "[0.485,0.456,0.406]", "[0.00392]"):
+            self.assertIn(default, said)
+        said = " ".join(run("bench", "--help").out.split())  # which delivers pixels as they are
+        self.assertNotIn("0.485", said)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ static void check_refused(const char *text, size_t len, unsigned line, const cha
 
 static void a_bad_label_is_refused(void **state)
 {
-    REFUSED("a,x\n", 1, "not a whole number");
+    REFUSED("a,_x\n", 1, "not a whole number");
     REFUSED("a,1\nb,cat\n", 2, "not a whole number");
     REFUSED("a,1\nb,-1\n", 2, "not a whole number");
     REFUSED("a,+1\n", 1, "not a whole number");
@@ -181,9 +181,68 @@ static void a_bad_label_is_refused(void **state)
     REFUSED("a,0x1\n", 1, "not a whole number");
     REFUSED("a,1\0002\n", 1, "not a whole number");
     REFUSED("a,1\r2\n", 1, "not a whole number");
-    REFUSED("\n\r\n\npath,label\n", 4, "not a whole number");
+    REFUSED("a,cat\nb,1\n", 2, "is a number, and those before are names");
+    REFUSED("a,cat\nb\n", 2, "the label is missing");
+    REFUSED("a\nb,cat\n", 2, "a line before has none");
+    REFUSED("a,c\x1b[31m\n", 1, "not a whole number");
     REFUSED("a,2147483648\n", 1, "larger than 2147483647");
     REFUSED("a,1\n\n\nb,99999999999999999999999999999999\n", 4, "larger than 2147483647");
+}
+
+static void class_names_are_numbered_in_alphabetical_order(void **state)
+{
+    CHECK("1,dog\n2,cat\n3, dog \n4,\"n01440764\"\n5,\xc3\xa9\n", {"dir/1", 1}, {"dir/2", 0},
+          {"dir/3", 1}, {"dir/4", 2}, {"dir/5", 3});
+    CHECK("\nfilename,class\n1,b\n2,a\n", {"dir/1", 1}, {"dir/2", 0});
+}
+
+static void many_class_names_are_all_kept(void **state)
+{
+    struct mr_entries e;
+    struct mr_error err = {0};
+    size_t len = 0, cap = 40000;
+    char *text = malloc(cap), name[16];
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) /* in an order that is not the alphabetical one */
+        len += (size_t)sprintf(text + len, "x%u,class%04u\n", i, i * 7 % 500);
+    mr_entries_init(&e);
+    assert_int_equal(mr_csv_list_parse(text, len, "", "list", &e, &err), 0);
+    assert_int_equal(e.n_classes, 500);
+    assert_int_equal(e.n_class_names, 500);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "class%04u", i * 7 % 500);
+        assert_int_equal(mr_entries_label(&e, i), i * 7 % 500);
+        assert_string_equal(e.class_names[mr_entries_label(&e, i)], name);
+    }
+    assert_false(e.unlabelled);
+    mr_entries_fini(&e);
+    free(text);
+}
+
+static void a_semicolon_separates_when_the_first_line_has_no_comma(void **state)
+{
+    CHECK("path;label\na, b.jpg;3\n\"c;d.jpg\";4\n", {"dir/a, b.jpg", 3}, {"dir/c;d.jpg", 4});
+    CHECK("\n\"a,b\";cat\n", {"dir/a,b", 0});
+    CHECK("a;b.jpg,1\nc,2\n", {"dir/a;b.jpg", 1}, {"dir/c", 2});
+    CHECK("\"a;b\"\nc,2\n", {"dir/a;b", 0}, {"dir/c", 2});
+    REFUSED("a;1\nb;2;3\n", 2, "more than two fields");
+}
+
+static void a_list_without_labels_is_known_as_such(void **state)
+{
+    static const struct {
+        const char *text;
+        int unlabelled;
+    } lists[] = {{"a\nb\n", 1}, {"a,\n", 1}, {"a\nb,0\n", 0}, {"a,cat\n", 0}};
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(lists); i++) {
+        struct mr_entries e;
+        mr_entries_init(&e);
+        assert_int_equal(
+            mr_csv_list_parse(lists[i].text, strlen(lists[i].text), "", "list", &e, NULL), 0);
+        assert_int_equal(e.unlabelled, lists[i].unlabelled);
+        mr_entries_fini(&e);
+    }
 }
 
 static void a_strange_quote_in_a_label_is_refused(void **state)
@@ -388,6 +447,10 @@ int main(void)
         cmocka_unit_test(a_heading_is_skipped),
         cmocka_unit_test(bytes_that_are_no_utf8_stay),
         cmocka_unit_test(a_bad_label_is_refused),
+        cmocka_unit_test(class_names_are_numbered_in_alphabetical_order),
+        cmocka_unit_test(many_class_names_are_all_kept),
+        cmocka_unit_test(a_semicolon_separates_when_the_first_line_has_no_comma),
+        cmocka_unit_test(a_list_without_labels_is_known_as_such),
         cmocka_unit_test(a_strange_quote_in_a_label_is_refused),
         cmocka_unit_test(extra_fields_are_refused),
         cmocka_unit_test(an_open_quote_is_refused_where_it_begins),

@@ -106,7 +106,7 @@ static void a_failure_says_why_and_writes_no_output(void **state)
     assert_int_equal(mr_dataset_open(tempdir_path(t, "missing"), &d, &err), -ENOENT);
     assert_int_equal(err.code, -ENOENT);
     assert_non_null(strstr(err.text, "/missing: No such file"));
-    assert_int_equal(mr_dataset_open(tempdir_text(t, "bad.csv", "a,b\n"), &d, NULL), -EBADMSG);
+    assert_int_equal(mr_dataset_open(tempdir_text(t, "bad.csv", "a,-1\n"), &d, NULL), -EBADMSG);
     assert_int_equal(mr_dataset_open(tempdir_mkdir(t, "empty"), &d, NULL), -ENODATA);
     assert_int_equal(mr_dataset_open(tempdir_text(t, "empty.csv", ""), &d, NULL), -ENODATA);
     assert_int_equal(mr_dataset_range(0, &d), -EINVAL);

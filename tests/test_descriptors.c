@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Open a pipeline and take a batch with descriptors below `limit` alone; `words` are its error's.
@@ -196,6 +197,125 @@ static void a_folder_that_was_replaced_is_found_by_its_name(void **state)
     mr_dataset_unref(d);
 }
 
+/* Hash of all batches of a pipeline that is opened in folder `before` and drawn from in `after`:
+ * long enough for a consumer that helps its workers. */
+static uint64_t hash_across(struct mr_dataset *d, const struct mr_pipeline_opts *o,
+                            const char *before, const char *after)
+{
+    assert_int_equal(chdir(before), 0);
+    struct mr_pipeline *p = photo_set_pipeline(d, o);
+    assert_int_equal(chdir(after), 0);
+    struct mr_batch *b;
+    uint64_t hash = 0;
+    for (uint64_t left = mr_pipeline_n_left(p); left;) {
+        int r = mr_pipeline_next(p, &b);
+        if (r < 0)
+            fail_msg("%s", mr_pipeline_error(p));
+        if (r != 1)
+            continue;
+        hash = hash * 31 + photo_set_batch_hash(b);
+        mr_batch_unref(b);
+        left--;
+    }
+    mr_pipeline_close(p);
+    return hash;
+}
+
+struct chdir_case {
+    char here[PATH_MAX], elsewhere[PATH_MAX], absolute[PATH_MAX];
+    const char *relative;
+};
+
+/* Read a data set by relative paths, from other folders than the one it was opened in, with and
+ * without a map; what it must have drawn is known from absolute paths. */
+static void read_from_elsewhere(const struct chdir_case *c)
+{
+    struct mr_pipeline_opts o = photo_set_opts();
+    struct mr_dataset *absolute = photo_set_open(c->absolute);
+    o.epochs = 8;
+    o.on_error_policy = MR_ON_ERROR_FAIL;
+    for (int with_map = 0; with_map < 2; with_map++) {
+        o.map = with_map ? photo_set_number : NULL;
+        o.map_bytes = with_map ? 8 : 0;
+        uint64_t want = hash_across(absolute, &o, c->here, c->here);
+        assert_int_equal(chdir(c->here), 0);
+        struct mr_dataset *d = photo_set_open(c->relative);
+        assert_true(hash_across(d, &o, c->here, c->elsewhere) == want);
+        assert_true(hash_across(d, &o, c->elsewhere, "/") == want);
+        mr_dataset_unref(d);
+    }
+    mr_dataset_unref(absolute);
+}
+
+static void make_chdir_case(struct tempdir *t, const char *relative, struct chdir_case *c)
+{
+    photo_set_write(t, 100);
+    /* Names that are right in the wrong folder, too. */
+    tempdir_text(t, "elsewhere/set/a/0000.jpg", "another file of the same name");
+    tempdir_text(t, "elsewhere/set/b/0001.jpg", "another file of the same name");
+    snprintf(c->here, sizeof c->here, "%s", t->path);
+    snprintf(c->elsewhere, sizeof c->elsewhere, "%s", tempdir_path(t, "elsewhere"));
+    snprintf(c->absolute, sizeof c->absolute, "%s", tempdir_path(t, relative));
+    c->relative = relative;
+}
+
+/* Run with the working folder as it was afterwards. */
+static void with_working_folder(void (*run)(const struct chdir_case *c), const struct chdir_case *c)
+{
+    int was = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(was >= 0);
+    run(c);
+    assert_int_equal(fchdir(was), 0);
+    close(was);
+}
+
+static void a_folder_is_read_whatever_the_working_folder_is(void **state)
+{
+    struct chdir_case c;
+    make_chdir_case(*state, "set", &c);
+    with_working_folder(read_from_elsewhere, &c);
+}
+
+static void a_list_is_read_whatever_the_working_folder_is(void **state)
+{
+    struct tempdir *t = *state;
+    struct chdir_case c;
+    char text[100 * 64], *p = text;
+    make_chdir_case(t, "set/list.csv", &c);
+    for (unsigned i = 0; i < 100; i++) /* every tenth by its absolute path */
+        p += snprintf(p, 64, "%s%s%c/%04u.jpg,%u\n", i % 10 ? "" : t->path, i % 10 ? "" : "/set/",
+                      "abc"[i % 3], i, i % 3);
+    tempdir_text(t, "set/list.csv", text);
+    with_working_folder(read_from_elsewhere, &c);
+}
+
+static void read_in_a_child(const struct chdir_case *c)
+{
+    struct mr_pipeline_opts o = photo_set_opts();
+    o.on_error_policy = MR_ON_ERROR_FAIL;
+    assert_int_equal(chdir(c->here), 0);
+    struct mr_dataset *d = photo_set_open(c->relative);
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        hash_across(d, &o, c->elsewhere, "/"); /* a failure ends the child by cmocka's exit */
+        mr_dataset_unref(d);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    hash_across(d, &o, c->elsewhere, "/"); /* the child has closed its own descriptor only */
+    mr_dataset_unref(d);
+}
+
+static void a_child_process_reads_what_its_parent_opened(void **state)
+{
+    struct chdir_case c;
+    make_chdir_case(*state, "set", &c);
+    with_working_folder(read_in_a_child, &c);
+}
+
 static int look_at_descriptor(void *ctx, const struct mr_map_input *in, void *slot)
 {
     struct stat st;
@@ -232,6 +352,9 @@ int main(void)
         WITH_TEMPDIR(workers_leave_signals_to_others),
         WITH_TEMPDIR(names_with_two_slashes_are_files_of_their_folder),
         WITH_TEMPDIR(a_folder_that_was_replaced_is_found_by_its_name),
+        WITH_TEMPDIR(a_folder_is_read_whatever_the_working_folder_is),
+        WITH_TEMPDIR(a_list_is_read_whatever_the_working_folder_is),
+        WITH_TEMPDIR(a_child_process_reads_what_its_parent_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <millrace/dataset.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -113,12 +114,36 @@ int __wrap_mkdir(const char *path, mode_t mode)
     return -1;
 }
 
-int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to)
+int __real_openat64(int at, const char *path, int flags, ...);
+int __wrap_openat64(int at, const char *path, int flags, ...);
+int __wrap_openat64(int at, const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    if (!fails())
+        return __real_openat64(at, path, flags, mode);
+    errno = EMFILE;
+    return -1;
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
 {
     if (!fails())
-        return __real_rename(from, to);
+        return __real_fsync(fd);
+    errno = EIO;
+    return -1;
+}
+
+int __real_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
+int __wrap_renameat(int from_at, const char *from, int to_at, const char *to)
+{
+    if (!fails())
+        return __real_renameat(from_at, from, to_at, to);
     errno = EIO;
     return -1;
 }
@@ -414,7 +439,8 @@ static void a_full_disk_names_the_file_and_leaves_no_part_of_it(void **state)
         .preset = MR_PRESET_CALTECH101, .count = 50, .classes = 1, .threads = 1};
     struct mr_dataset *tree = NULL;
     uint64_t n;
-    fclose(fopen(in(*state, "list.csv"), "w")); /* of an earlier run */
+    generate(*state, 3, 1, 7, 1); /* an earlier set, with its list */
+    o.again = 1;
     full_disk_at_byte = 60000;
     assert_int_equal(mr_generate(*state, &o, NULL, &err), -ENOSPC);
     full_disk_at_byte = 0;
@@ -425,6 +451,36 @@ static void a_full_disk_names_the_file_and_leaves_no_part_of_it(void **state)
     assert_false(exists(in(*state, image_name(n, 1))));
     assert_false(exists(in(*state, "list.csv")));
     mr_dataset_unref(tree);
+}
+
+/* Files that should have got another name. */
+static unsigned n_temporary(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    unsigned n = 0;
+    while (d && (e = readdir(d)))
+        n += strstr(e->d_name, ".part") != NULL;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void a_set_is_replaced_only_when_that_is_asked_for(void **state)
+{
+    struct mr_generate_opts o = {
+        .preset = MR_PRESET_CALTECH101, .count = 3, .classes = 1, .threads = 1};
+    struct mr_dataset *tree = NULL;
+    generate(*state, 8, 2, 7, 2);
+    refuse(*state, o, -EEXIST, "8 images");
+    o.again = 1;
+    assert_int_equal(mr_generate(*state, &o, NULL, NULL), 0);
+    assert_int_equal(mr_dataset_open(*state, &tree, NULL), 0);
+    assert_int_equal(mr_dataset_size(tree), 3);
+    mr_dataset_unref(tree);
+    fclose(fopen(in(*state, "class_0000/mine.jpg"), "w"));
+    refuse(*state, o, -ENOTEMPTY, "class_0000/mine.jpg");
+    assert_true(exists(in(*state, "list.csv")));
 }
 
 static void every_failing_call_is_reported_and_leaves_no_list(void **state)
@@ -442,7 +498,7 @@ static void every_failing_call_is_reported_and_leaves_no_list(void **state)
         fail_at = 0;
         assert_int_equal(err.code, r);
         assert_int_equal(exists(in(dir, "list.csv")), !r);
-        assert_false(exists(in(dir, ".list.csv.part")));
+        assert_int_equal(n_temporary(dir), 0);
         if (r) {
             assert_int_equal(made.n_images, 77);
             assert_true(err.text[0]);
@@ -470,6 +526,7 @@ int main(void)
         TEST(no_count_means_as_many_as_the_real_set_has),
         TEST(impossible_requests_are_refused_in_words),
         TEST(a_full_disk_names_the_file_and_leaves_no_part_of_it),
+        TEST(a_set_is_replaced_only_when_that_is_asked_for),
         TEST(every_failing_call_is_reported_and_leaves_no_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

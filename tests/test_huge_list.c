@@ -4,6 +4,7 @@
 
 #include "differential.h"
 #include "smaller_advice.h"
+#include "study.h"
 #include "survey.h"
 #include "train_set.h"
 
@@ -85,6 +86,32 @@ static void the_verdict_looks_at_what_it_touches(void **state)
     mr_dataset_unref(o.data);
 }
 
+/* Files of different sizes, all of which count. */
+static void the_mean_size_is_the_same_in_every_order(void **state)
+{
+    enum { N = 2501 };
+    static const char bytes[N];
+    struct tempdir *t = *state;
+    double mean[2];
+    char name[32];
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "f%u.jpg", i);
+        tempdir_write(t, name, bytes, i + 1);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        struct mr_dataset *d;
+        FILE *f = fopen(tempdir_path(t, "list.csv"), "w");
+        assert_non_null(f);
+        for (unsigned i = 0; i < N; i++)
+            fprintf(f, "%s/f%u.jpg,0\n", t->path, k ? N - 1 - i : i);
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(mr_dataset_open(tempdir_path(t, "list.csv"), &d, NULL), 0);
+        mean[k] = mr_study_file_bytes(d);
+        mr_dataset_unref(d);
+    }
+    assert_true(mean[0] == (N + 1) / 2.0 && mean[1] == mean[0]);
+}
+
 /* The first run of a point evicts what it might draw, later ones what such runs do draw. */
 static void cold_runs_evict_what_runs_before_have_drawn(void **state)
 {
@@ -122,6 +149,7 @@ static void a_boxed_survey_does_not_grow_with_the_data_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_TEMPDIR(the_mean_size_is_the_same_in_every_order),
         WITH_TEMPDIR(the_verdict_looks_at_what_it_touches),
         WITH_TEMPDIR(cold_runs_evict_what_runs_before_have_drawn),
         cmocka_unit_test(a_boxed_survey_does_not_grow_with_the_data_set),

@@ -470,6 +470,9 @@ static void png_headers_that_lie_are_refused(void **state)
     } cases[] = {{0, 0, 8, 2, -EBADMSG},          {0, 5, 8, 2, -EBADMSG},
                  {65500, 65500, 8, 2, -EFBIG},    {0x7fffffff, 0x7fffffff, 8, 2, -EFBIG},
                  {0xffffffff, 1, 8, 2, -EBADMSG}, {0x7fffffff, 1, 1, 0, -EFBIG},
+                 {67000000, 1, 8, 2, -EFBIG},     {1, 67000000, 8, 2, -EFBIG},
+                 {65536, 1, 8, 2, -EFBIG},        {1, 65536, 8, 6, -EFBIG},
+                 {65536, 1, 1, 3, -EFBIG},        {65535, 1024, 8, 6, -ENODATA},
                  {32, 32, 8, 5, -EBADMSG},        {32, 32, 3, 0, -EBADMSG},
                  {32, 32, 16, 3, -EBADMSG},       {32, 32, 8, 2, -ENODATA}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

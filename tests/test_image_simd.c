@@ -16,7 +16,8 @@
 
 #define GUARD 128
 
-static const unsigned sizes[][2] = {{1, 1}, {5, 3}, {17, 40}, {130, 90}, {400, 31}, {999, 350}};
+static const unsigned sizes[][2] = {{1, 1},    {5, 3},     {17, 40}, {130, 90},
+                                    {400, 31}, {999, 350}, {9000, 1}};
 static const unsigned outputs[][2] = {{1, 1}, {7, 5}, {32, 32}, {50, 41}, {224, 64}};
 
 /* A slot with guards around it, at an odd or an aligned address. */

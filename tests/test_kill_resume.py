@@ -77,6 +77,19 @@ class KillAndResume(TempDirCase):
         self.assertEqual(len(set(unbroken["loss"])), steps)
         self.assertEqual([p for p in folder.iterdir() if p.name.endswith(".tmp")], [])
 
+    def test_a_run_that_ended_goes_on_from_its_last_step(self):
+        folder = self.dir / "run"
+        try:
+            first = self.train(2, "--checkpoint", folder)  # too few for a periodic one
+        except AssertionError as e:
+            if "no oneDNN" in str(e):
+                self.skipTest("this build has no oneDNN")
+            raise
+        resumed = self.train(3, "--checkpoint", folder, "--resume", "--no-final-checkpoint")
+        unbroken = self.train(3)
+        self.assertEqual(resumed["first_step"], 3)
+        self.assertEqual(first["loss"] + resumed["loss"], unbroken["loss"])
+
 
 if __name__ == "__main__":
     main()

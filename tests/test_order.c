@@ -17,12 +17,13 @@ static uint64_t *epoch_of(const struct mr_order_opts *o, uint64_t epoch, uint64_
 {
     struct mr_order q;
     assert_int_equal(mr_order_init(&q, o), 0);
-    uint64_t *out = malloc((q.n_batches + 1) * o->batch * sizeof *out);
+    uint64_t *out = malloc((q.cut.n_batches + 1) * o->batch * sizeof *out);
     assert_non_null(out);
     *n = 0;
-    for (uint64_t k = 0; k < q.n_batches; k++) {
+    for (uint64_t k = 0; k < q.cut.n_batches; k++) {
         unsigned got = mr_order_batch(&q, epoch, k, out + *n);
-        assert_int_equal(got, k < q.n_full ? o->batch : q.n_shard - q.n_full * o->batch);
+        assert_int_equal(got,
+                         k < q.cut.n_full ? o->batch : q.cut.n_shard - q.cut.n_full * o->batch);
         assert_true(got > 0);
         *n += got;
     }
@@ -94,13 +95,13 @@ static void ranks_have_equally_many_full_batches(void **state)
                 for (o.rank = 0; o.rank < world; o.rank++) {
                     struct mr_order q;
                     assert_int_equal(mr_order_init(&q, &o), 0);
-                    assert_int_equal(q.n_full, n / (world * batch));
-                    assert_in_range(q.n_batches, q.n_full, q.n_full + 1);
-                    uint64_t tail = q.n_shard - q.n_full * batch;
+                    assert_int_equal(q.cut.n_full, n / (world * batch));
+                    assert_in_range(q.cut.n_batches, q.cut.n_full, q.cut.n_full + 1);
+                    uint64_t tail = q.cut.n_shard - q.cut.n_full * batch;
                     assert_in_range(tail, 0, batch);
                     least = tail < least ? tail : least;
                     most = tail > most ? tail : most;
-                    total += q.n_shard;
+                    total += q.cut.n_shard;
                     mr_order_fini(&q);
                 }
                 assert_int_equal(total, n);
@@ -124,13 +125,13 @@ static void the_world_does_not_change_what_a_round_holds(void **state)
                 struct mr_order whole;
                 assert_int_equal(mr_order_init(&whole, &o), 0);
                 o.batch = 24 / world, o.world = world;
-                for (uint64_t k = 0; k < whole.n_batches; k++) {
+                for (uint64_t k = 0; k < whole.cut.n_batches; k++) {
                     uint64_t want[24], got[24];
                     unsigned n = mr_order_batch(&whole, 2, k, want), m = 0;
                     for (o.rank = 0; o.rank < world; o.rank++) {
                         struct mr_order q;
                         assert_int_equal(mr_order_init(&q, &o), 0);
-                        if (k < q.n_batches)
+                        if (k < q.cut.n_batches)
                             m += mr_order_batch(&q, 2, k, got + m);
                         mr_order_fini(&q);
                     }
@@ -151,7 +152,7 @@ static void check_random_access(struct mr_order_opts o)
     uint64_t x = 12345;
     for (int i = 0; i < 400; i++) {
         x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        uint64_t epoch = (x >> 33) % 3, number = (x >> 40) % q.n_batches;
+        uint64_t epoch = (x >> 33) % 3, number = (x >> 40) % q.cut.n_batches;
         unsigned m = mr_order_batch(&q, epoch, number, got);
         assert_memory_equal(got, sequence[epoch] + number * o.batch, m * sizeof *got);
     }
@@ -266,42 +267,115 @@ static void a_window_shard_does_not_depend_on_the_seed(void **state)
     free(b);
 }
 
-static void check_substitutes(struct mr_order_opts o)
+/* 0 .. n-1, from a state that the caller keeps. */
+static uint64_t below(uint64_t *x, uint64_t n)
 {
-    unsigned char *mine = calloc(1, o.n_samples);
-    assert_non_null(mine);
-    o.keep_last = 1;
-    uint64_t n, *out = epoch_of(&o, 4, &n), n_drawn = 0;
-    for (uint64_t i = 0; i < n; i++)
-        mine[out[i]] = 1;
-    free(out);
-    struct mr_order q;
-    assert_int_equal(mr_order_init(&q, &o), 0);
-    unsigned char *drawn = calloc(1, o.n_samples);
-    assert_non_null(drawn);
-    for (uint64_t k = 0; k < q.n_full; k++)
-        for (unsigned slot = 0; slot < o.batch; slot++)
-            for (unsigned attempt = 1; attempt <= 20; attempt++) {
-                uint64_t who = mr_order_substitute(&q, 4, k, slot, attempt);
-                assert_true(who < o.n_samples && mine[who]);
-                assert_int_equal(who, mr_order_substitute(&q, 4, k, slot, attempt));
-                n_drawn += !drawn[who];
-                drawn[who] = 1;
-            }
-    assert_int_equal(n_drawn, n); /* everybody of the shard can be drawn */
-    mr_order_fini(&q);
-    free(drawn);
-    free(mine);
+    *x = *x * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (*x >> 33) % n;
 }
 
-static void substitutes_stay_within_the_shard(void **state)
+/* All ranks' batches from the start on, round by round, to the end of the epoch: compared with the
+ * order of one sample at a time. */
+static void check_rounds(struct mr_order_opts o, const uint64_t *want)
 {
-    for (size_t s = 0; s < ARRAY_LEN(shuffles); s++)
-        for (unsigned rank = 0; rank < 3; rank++) {
-            struct mr_order_opts o = plain;
-            o.shuffle = shuffles[s], o.world = 3, o.rank = rank;
-            check_substitutes(o);
+    struct mr_order q[8];
+    uint64_t at = o.start_samples, first = at / ((uint64_t)o.batch * o.world), got[64];
+    for (o.rank = 0; o.rank < o.world; o.rank++)
+        assert_int_equal(mr_order_init(&q[o.rank], &o), 0);
+    for (uint64_t k = first; k < q[o.world - 1].start.n_batches; k++) {
+        assert_int_equal(mr_order_samples(&q[0], o.start_epoch, k), at);
+        for (unsigned r = 0; r < o.world; r++) {
+            unsigned n =
+                k < q[r].start.n_batches ? mr_order_batch(&q[r], o.start_epoch, k, got) : 0;
+            if (memcmp(got, want + at, n * sizeof *got))
+                fail_msg("n %llu, batch %u, world %u, from %llu: rank %u has others in round %llu",
+                         (unsigned long long)o.n_samples, o.batch, o.world,
+                         (unsigned long long)o.start_samples, r, (unsigned long long)k);
+            at += n;
         }
+    }
+    if (o.keep_last)
+        assert_int_equal(at, o.n_samples);
+    else
+        assert_true(o.n_samples - at < q[0].round);
+    /* The next epoch begins where it always does. */
+    for (unsigned r = 0; r < o.world; r++) {
+        assert_int_equal(mr_order_samples(&q[r], o.start_epoch + 1, 0), 0);
+        mr_order_fini(&q[r]);
+    }
+}
+
+static void a_run_goes_on_anywhere_with_any_batch_and_world(void **state)
+{
+    static const enum mr_shuffle kinds[] = {MR_SHUFFLE_GLOBAL, MR_SHUFFLE_NONE};
+    uint64_t x = 99;
+    for (unsigned i = 0; i < 3000; i++) {
+        struct mr_order_opts o = {.n_samples = 1 + below(&x, 200),
+                                  .shuffle = kinds[i % 2],
+                                  .seed = i,
+                                  .batch = 1 + (unsigned)below(&x, 40),
+                                  .world = 1 + (unsigned)below(&x, 8),
+                                  .keep_last = (int)below(&x, 2),
+                                  .start_epoch = below(&x, 3)};
+        o.start_samples = below(&x, o.n_samples + 1);
+        struct mr_order_opts single = o;
+        single.batch = single.world = 1;
+        single.start_samples = 0;
+        uint64_t n, *want = epoch_of(&single, o.start_epoch, &n);
+        check_rounds(o, want);
+        free(want);
+    }
+}
+
+/* Where in the data set the substitutes of one position come from does not depend on who asks. */
+static void substitutes_are_the_same_whatever_the_batch_and_the_world(void **state)
+{
+    uint64_t x = 7;
+    for (unsigned i = 0; i < 500; i++) {
+        struct mr_order_opts o = plain;
+        struct mr_order q, single;
+        o.shuffle = shuffles[i % 3];
+        o.n_samples = 1 + below(&x, 300);
+        o.batch = 1;
+        assert_int_equal(mr_order_init(&single, &o), 0);
+        o.batch = 1 + (unsigned)below(&x, 20);
+        o.world = 1 + (unsigned)below(&x, 5);
+        o.rank = (unsigned)below(&x, o.world);
+        if (o.shuffle != MR_SHUFFLE_WINDOW)
+            o.start_samples = below(&x, o.n_samples + 1);
+        o.start_epoch = 4;
+        assert_int_equal(mr_order_init(&q, &o), 0);
+        for (uint64_t k = o.start_samples / q.round; k < q.start.n_full; k++)
+            for (unsigned slot = 0; slot < o.batch; slot++) {
+                uint64_t at = mr_order_samples(&q, 4, k) + o.rank * o.batch + slot;
+                for (unsigned attempt = 1; attempt < 4; attempt++)
+                    assert_int_equal(mr_order_substitute(&q, 4, k, slot, attempt),
+                                     mr_order_substitute(&single, 4, at, 0, attempt));
+            }
+        mr_order_fini(&q);
+        mr_order_fini(&single);
+    }
+}
+
+static void every_sample_of_the_set_can_be_a_substitute(void **state)
+{
+    for (size_t s = 0; s < ARRAY_LEN(shuffles); s++) {
+        struct mr_order_opts o = plain;
+        struct mr_order q;
+        unsigned char drawn[1000] = {0};
+        unsigned n = 0;
+        o.shuffle = shuffles[s], o.world = 3, o.rank = 1;
+        assert_int_equal(mr_order_init(&q, &o), 0);
+        for (uint64_t k = 0; k < q.cut.n_full; k++)
+            for (unsigned i = 0; i < 7 * 40; i++) {
+                uint64_t who = mr_order_substitute(&q, 4, k, i % 7, 1 + i / 7);
+                assert_true(who < 1000);
+                n += !drawn[who];
+                drawn[who] = 1;
+            }
+        assert_int_equal(n, 1000);
+        mr_order_fini(&q);
+    }
 }
 
 static void substitutes_do_not_disturb_the_order(void **state)
@@ -311,7 +385,7 @@ static void substitutes_do_not_disturb_the_order(void **state)
     uint64_t n, *want = epoch_of(&o, 0, &n), got[7];
     struct mr_order q;
     assert_int_equal(mr_order_init(&q, &o), 0);
-    for (uint64_t k = 0; k < q.n_batches; k++) {
+    for (uint64_t k = 0; k < q.cut.n_batches; k++) {
         unsigned m = mr_order_batch(&q, 0, k, got);
         assert_memory_equal(got, want + k * 7, m * sizeof *got);
         mr_order_substitute(&q, 9, k, 0, 1);
@@ -339,7 +413,7 @@ static void every_position_has_its_own_key(void **state)
             struct mr_order q;
             assert_int_equal(mr_order_init(&q, &o), 0);
             for (uint64_t e = 0; e < 2; e++)
-                for (uint64_t i = 0; i < q.n_shard; i++)
+                for (uint64_t i = 0; i < q.cut.n_shard; i++)
                     key[n++] = mr_order_key(&q, e, i / 7, (unsigned)(i % 7));
             mr_order_fini(&q);
         }
@@ -360,7 +434,7 @@ static void the_key_does_not_depend_on_the_world(void **state)
     o.batch = 8, o.world = 3;
     for (o.rank = 0; o.rank < 3; o.rank++) {
         assert_int_equal(mr_order_init(&part, &o), 0);
-        for (uint64_t k = 0; k < part.n_full; k++)
+        for (uint64_t k = 0; k < part.cut.n_full; k++)
             for (unsigned slot = 0; slot < 8; slot++)
                 assert_true(mr_order_key(&part, 1, k, slot) ==
                             mr_order_key(&whole, 1, k, o.rank * 8 + slot));
@@ -378,7 +452,7 @@ static void a_huge_data_set_takes_no_memory_and_no_time(void **state)
         struct mr_order q;
         o.shuffle = shuffles[s];
         assert_int_equal(mr_order_init(&q, &o), 0);
-        uint64_t number = shuffles[s] == MR_SHUFFLE_WINDOW ? 10 : q.n_full - 1;
+        uint64_t number = shuffles[s] == MR_SHUFFLE_WINDOW ? 10 : q.cut.n_full - 1;
         assert_int_equal(mr_order_batch(&q, 1, number, out), 4096);
         for (unsigned i = 0; i < 4096; i++)
             assert_true(out[i] < o.n_samples);
@@ -399,7 +473,9 @@ int main(void)
         cmocka_unit_test(a_window_is_local),
         cmocka_unit_test(a_window_as_large_as_the_data_mixes_all_of_it),
         cmocka_unit_test(a_window_shard_does_not_depend_on_the_seed),
-        cmocka_unit_test(substitutes_stay_within_the_shard),
+        cmocka_unit_test(a_run_goes_on_anywhere_with_any_batch_and_world),
+        cmocka_unit_test(substitutes_are_the_same_whatever_the_batch_and_the_world),
+        cmocka_unit_test(every_sample_of_the_set_can_be_a_substitute),
         cmocka_unit_test(substitutes_do_not_disturb_the_order),
         cmocka_unit_test(every_position_has_its_own_key),
         cmocka_unit_test(the_key_does_not_depend_on_the_world),

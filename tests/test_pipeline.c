@@ -2,6 +2,7 @@
  * MILLRACE_ENGINE=threads or uring chooses the engine; the build runs the program once for each. */
 #include "unit.h"
 
+#include "mapping.h"
 #include "photo_set.h"
 #include "uring_reader.h"
 
@@ -78,52 +79,6 @@ static void batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files(voi
     assert_int_equal(photo_set_hash(d, &o, &r), want);
     o.seed = 2;
     assert_int_not_equal(photo_set_hash(d, &o, &r), want);
-    mr_dataset_unref(d);
-}
-
-static void a_run_set_to_a_position_equals_the_unbroken_one(void **state)
-{
-    static const enum mr_shuffle orders[] = {MR_SHUFFLE_GLOBAL, MR_SHUFFLE_WINDOW, MR_SHUFFLE_NONE};
-    struct tempdir *t = *state;
-    photo_set_write(t, 100);
-    struct mr_dataset *d = photo_set_open(photo_set_list(t, 100, 9));
-    for (unsigned s = 0; s < 3; s++) {
-        struct mr_pipeline_opts o = photo_set_opts();
-        o.shuffle = orders[s];
-        o.window = 20;
-        o.epochs = 3;
-        o.max_error_share = 0.5;
-        uint64_t hash[64];
-        struct mr_pipeline *p = photo_set_pipeline(d, &o);
-        struct mr_batch *b;
-        struct mr_position at[64];
-        unsigned n = 0, n_ends = 0;
-        int r;
-        while (n_ends < 3 && (mr_pipeline_position(p, &at[n]), r = mr_pipeline_next(p, &b)) >= 0) {
-            if (r == 0) {
-                n_ends++;
-                continue;
-            }
-            hash[n++] = photo_set_batch_hash(b);
-            mr_batch_unref(b);
-        }
-        mr_pipeline_close(p);
-        assert_int_equal(n, 18);
-        for (unsigned from = 0; from < n; from += 5) {
-            o.start = at[from];
-            p = photo_set_pipeline(d, &o);
-            for (unsigned k = from; k < n;) {
-                r = mr_pipeline_next(p, &b);
-                assert_in_range(r, 0, 1);
-                if (!r)
-                    continue;
-                assert_int_equal(photo_set_batch_hash(b), hash[k]);
-                mr_batch_unref(b);
-                k++;
-            }
-            mr_pipeline_close(p);
-        }
-    }
     mr_dataset_unref(d);
 }
 
@@ -237,7 +192,7 @@ static void on_error_fail_stops_at_the_first_bad_sample_and_names_it(void **stat
     assert_int_equal(mr_pipeline_next(p, &b), -ENOENT);
     assert_non_null(strstr(mr_pipeline_error(p), "set/missing.jpg"));
     mr_pipeline_position(p, &at);
-    assert_int_equal(at.batch, 3);
+    assert_int_equal(at.samples, 48);
     mr_pipeline_close(p);
     mr_dataset_unref(d);
 }
@@ -258,6 +213,30 @@ static void too_many_bad_samples_end_the_run_with_the_count(void **state)
     o.max_error_share = -1;
     photo_set_hash(d, &o, &r);
     assert_int_equal(r, -EBADMSG);
+    mr_dataset_unref(d);
+}
+
+/* Three of four are bad, so substitutes are too: three bad ones are tried for each good one. */
+static void the_budget_is_a_share_of_the_samples_that_were_tried(void **state)
+{
+    struct tempdir *t = *state;
+    char list[40 * 100] = "";
+    photo_set_write(t, 4);
+    for (int i = 0; i < 100; i++)
+        sprintf(list + strlen(list), i % 4 ? "gone-%d.jpg,0\n" : "set/a/0000.jpg,0\n", i);
+    struct mr_dataset *d = photo_set_open(tempdir_text(t, "list.csv", list));
+    struct mr_pipeline_opts o = photo_set_opts();
+    int r;
+    o.epochs = 10;
+    o.max_error_share = 0.6;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, -EBADMSG);
+    o.max_error_share = 0.9;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
+    o.max_error_share = 1;
+    photo_set_hash(d, &o, &r);
+    assert_int_equal(r, 0);
     mr_dataset_unref(d);
 }
 
@@ -624,6 +603,30 @@ static void wrong_options_are_refused_with_words(void **state)
     mr_dataset_unref(d);
 }
 
+static void a_size_out_of_range_is_named(void **state)
+{
+    struct tempdir *t = *state;
+    photo_set_write(t, 4);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    static const struct {
+        struct mr_pipeline_opts o;
+        const char *text;
+    } bad[] = {
+        {{.threads = 4097}, "threads: 4097 is not from 1 to 4096"},
+        {{.io_depth = 4097}, "io_depth: 4097 is not from 1 to 4096"},
+        {{.batch = (1u << 24) + 1}, "batch: 16777217 is not from 1 to 16777216"},
+        {{.prefetch = 65537}, "prefetch: 65537 is not from 1 to 65536"},
+        {{.hold = 65537}, "hold: 65537 is not from 1 to 65536"},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+        struct mr_pipeline *p = NULL;
+        struct mr_error err = {0};
+        assert_int_equal(mr_pipeline_open(d, &bad[i].o, &p, &err), -EINVAL);
+        assert_string_equal(err.text, bad[i].text);
+    }
+    mr_dataset_unref(d);
+}
+
 static void memory_is_pool_plus_files_under_way(void **state)
 {
     struct tempdir *t = *state;
@@ -647,10 +650,41 @@ static void memory_is_pool_plus_files_under_way(void **state)
     mr_dataset_unref(d);
 }
 
-static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
+/* Notes where the file lies; the slot has the number of the file, as ever. */
+static int note_pages(void *ctx, const struct mr_map_input *in, void *slot)
+{
+    unsigned *n = ctx; /* [0]: files, [1]: of these, those in memory that is to be in huge pages */
+    __atomic_fetch_add(&n[0], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&n[1], mapping_has(in->bytes, "hg"), __ATOMIC_RELAXED);
+    return photo_set_number(NULL, in, slot);
+}
+
+static void files_read_directly_for_a_map_lie_in_huge_pages(void **state)
+{
+    struct tempdir *t = *state;
+    unsigned n[2] = {0};
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+        skip();
+    photo_set_write(t, 60);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    struct mr_pipeline_opts o = photo_set_opts();
+    o.map = note_pages;
+    o.map_ctx = n;
+    o.map_bytes = 8;
+    o.direct = 1;
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    struct mr_batch *b;
+    while (mr_pipeline_next(p, &b) == 1)
+        mr_batch_unref(b);
+    mr_pipeline_close(p);
+    assert_true(n[0] >= 48);
+    assert_int_equal(n[0], n[1]);
+    mr_dataset_unref(d);
+}
+
+static void files_share_memory(struct tempdir *t, int direct)
 {
     enum { BATCH = 4, FILES = 40 };
-    struct tempdir *t = *state;
     static uint8_t bytes[900000];
     for (unsigned k = 0; k < FILES; k++) {
         char name[32];
@@ -665,6 +699,7 @@ static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
     struct mr_pipeline_opts o = photo_set_opts();
     o.batch = BATCH;
     o.epochs = 3;
+    o.direct = direct;
     struct mr_pipeline *p = photo_set_pipeline(d, &o);
     struct mr_batch *b;
     for (unsigned n = 0; n < 3 * FILES / BATCH;) {
@@ -672,7 +707,7 @@ static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
             continue;
         for (unsigned i = 0; i < BATCH; i++) {
             const struct mr_sample *s = &b->samples[i];
-            assert_int_equal((uintptr_t)s->data % 4096, 0);
+            assert_int_equal((uintptr_t)s->data % (direct ? 4096 : 64), 0);
             memset(bytes, (int)s->index + 1, s->len);
             assert_memory_equal(s->data, bytes, s->len); /* nobody else wrote there */
         }
@@ -685,6 +720,12 @@ static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
     assert_true(s.memory_peak_bytes <= s.pool_bytes + 8 * 900000 + ((size_t)32 << 20));
     mr_pipeline_close(p);
     mr_dataset_unref(d);
+}
+
+static void files_of_a_batch_share_its_memory_and_overlap_nowhere(void **state)
+{
+    files_share_memory(*state, 0);
+    files_share_memory(*state, 1);
 }
 
 /* Under a sanitizer freed memory and shadows count as well. */
@@ -747,6 +788,47 @@ static void memory_does_not_grow_with_what_was_read(void **state)
 }
 
 /* Files that no leaf holds: as many as the batches have slots, and no more. */
+/* 10,000 files of a kilobyte in a batch: three batches have 31 MB. */
+static void memory_is_in_proportion_to_the_bytes_of_files(void **state)
+{
+    enum { LINES = 10000, LINE = 16, BYTES = 1000 };
+    struct tempdir *t = *state;
+    static char list[LINES * LINE + 1], bytes[BYTES];
+    char *end = list;
+    for (unsigned i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "small/%02u", i);
+        tempdir_write(t, name, bytes, BYTES);
+    }
+    for (unsigned i = 0; i < LINES; i++)
+        end += snprintf(end, LINE + 1, "small/%02u,0\n", i % 100);
+    struct mr_dataset *d = photo_set_open(tempdir_text(t, "list.csv", list));
+    struct mr_pipeline_opts o = photo_set_opts();
+    o.batch = LINES;
+    o.epochs = 6;
+    size_t before = resident_bytes(), peak = before;
+    struct mr_pipeline *p = photo_set_pipeline(d, &o);
+    for (unsigned n = 0; n < o.epochs;) {
+        struct mr_batch *b;
+        int r = mr_pipeline_next(p, &b);
+        assert_true(r >= 0);
+        size_t now = resident_bytes();
+        peak = now > peak ? now : peak;
+        if (r == 1)
+            mr_batch_unref(b);
+        n += r == 1;
+    }
+    struct mr_pipeline_stats s;
+    mr_pipeline_get_stats(p, &s);
+    assert_int_equal(s.delivered_bytes, 6 * LINES * BYTES);
+    assert_in_range(s.memory_peak_bytes, 3 * LINES * BYTES, 66 << 20);
+    assert_int_equal(s.memory_bytes, s.memory_peak_bytes);
+    if (RSS_IS_OURS) /* and what a slot has besides its file */
+        assert_in_range(peak - before, 0, 96 << 20);
+    mr_pipeline_close(p);
+    mr_dataset_unref(d);
+}
+
 static void memory_of_large_files_goes_round(void **state)
 {
     enum { LARGE = 5 << 20, FILES = 24, BATCHES = 3 };
@@ -789,11 +871,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(an_epoch_delivers_every_file_once_and_whole),
         WITH_TEMPDIR(batches_do_not_depend_on_threads_or_prefetch_even_with_bad_files),
-        WITH_TEMPDIR(a_run_set_to_a_position_equals_the_unbroken_one),
         WITH_TEMPDIR(each_kind_of_bad_file_is_replaced_and_named),
         WITH_TEMPDIR(a_file_without_permission_is_replaced),
         WITH_TEMPDIR(on_error_fail_stops_at_the_first_bad_sample_and_names_it),
         WITH_TEMPDIR(too_many_bad_samples_end_the_run_with_the_count),
+        WITH_TEMPDIR(the_budget_is_a_share_of_the_samples_that_were_tried),
         WITH_TEMPDIR(a_data_set_of_nothing_but_bad_files_ends_soon),
         WITH_TEMPDIR(a_map_fills_slots_and_its_failures_are_replaced),
         WITH_TEMPDIR(a_storm_of_signals_changes_nothing),
@@ -805,9 +887,12 @@ int main(void)
         WITH_TEMPDIR(closing_in_the_middle_drops_what_was_prefetched),
         WITH_TEMPDIR(shards_divide_an_epoch_and_batches_does_limit_it),
         WITH_TEMPDIR(wrong_options_are_refused_with_words),
+        WITH_TEMPDIR(a_size_out_of_range_is_named),
         WITH_TEMPDIR(memory_is_pool_plus_files_under_way),
+        WITH_TEMPDIR(files_read_directly_for_a_map_lie_in_huge_pages),
         WITH_TEMPDIR(files_of_a_batch_share_its_memory_and_overlap_nowhere),
         WITH_TEMPDIR(memory_does_not_grow_with_what_was_read),
+        WITH_TEMPDIR(memory_is_in_proportion_to_the_bytes_of_files),
         WITH_TEMPDIR(memory_of_large_files_goes_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

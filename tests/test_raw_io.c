@@ -153,6 +153,27 @@ static void bytes_come_from_their_place(void **state)
     assert_int_equal(mr_raw_io_buffer(io)[BLOCK - 1], 'a' + 6);
 }
 
+static void a_job_may_ask_for_ordinary_pages(void **state)
+{
+    struct mr_raw_job j = job(0);
+    struct mr_raw_result out;
+    static char bytes[BLOCK];
+    (void)state;
+    if (!io)
+        skip();
+    memset(bytes, 'z', BLOCK);
+    assert_int_equal(pwrite(fd, bytes, BLOCK, 0), BLOCK);
+    j.depth = j.n_ops = 1;
+    j.ordinary = 1;
+    memset(mr_raw_io_buffer(io), 'x', BLOCK); /* the first buffer in huge pages */
+    run(&j, &out);
+    assert_int_equal(out.bytes, BLOCK);
+    assert_int_equal(mr_raw_io_buffer(io)[BLOCK - 1], 'x');
+    j.ordinary = 0;
+    run(&j, &out);
+    assert_int_equal(mr_raw_io_buffer(io)[BLOCK - 1], 'z');
+}
+
 static void the_end_of_the_file_is_an_error(void **state)
 {
     struct mr_raw_job j = job(0);
@@ -246,7 +267,7 @@ static void the_box_ends_a_run(void **state)
     j.box_ns = 20000000;
     run(&j, &out);
     assert_int_equal(out.cut, 1);
-    assert_true(out.n_ops > 0 && out.bytes == out.n_ops * BLOCK);
+    assert_int_equal(out.bytes, out.n_ops * BLOCK); /* none at all when all cores are busy */
     assert_int_equal(out.latency.n, out.n_ops);
 }
 
@@ -324,6 +345,7 @@ int main(void)
         ON_A_FILE(every_operation_is_done_once),
         ON_A_FILE(no_two_blocks_that_are_written_are_equal),
         ON_A_FILE(bytes_come_from_their_place),
+        ON_A_FILE(a_job_may_ask_for_ordinary_pages),
         ON_A_FILE(the_end_of_the_file_is_an_error),
         ON_A_FILE(an_operation_that_fails_is_named),
         ON_A_FILE(a_failing_sync_is_an_error),

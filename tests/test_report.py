@@ -1,5 +1,6 @@
 """test_report.py - `millrace report`: from results.json to one page that needs nothing else."""
 import csv
+import html
 import html.parser
 import json
 import math
@@ -118,6 +119,19 @@ class OneStudy(ReportCase):
             self.assertNotIn("chip missing", section(text, name))
             self.assertIn(f"millrace study --only {name}", section(text, name))
 
+    def test_the_studies_are_cited_with_a_row_for_each_experiment(self):
+        text = self.render(study_fixture.study())
+        cited = section(text, "studies")
+        for words in ("Characterizing Deep-Learning I/O Workloads in TensorFlow", "Erwin Laure",
+                      "DOI 10.1109/PDSW-DISCS.2018.00011", "Fahim Chowdhury", "Mark Nelson",
+                      "Storage &amp; Data"):
+            self.assertIn(words, cited)
+        for name in set(study_fixture.EXPERIMENTS) - {"verdict"}:
+            row = re.search(rf'<tr><td>([^<:]*): [^<]*</td><td><a href="#{name}">', cited)
+            self.assertIsNotNone(row, name)
+            self.assertIn(f"<h3>{row[1]}</h3>", section(text, name))
+            self.assertIn(f"<code>millrace study --only {name}</code>", cited)
+
     def test_each_plot_has_marks_axes_legend_table_and_csv(self):
         text = self.render(study_fixture.study())
         for figure in figures(text):
@@ -157,18 +171,64 @@ class OneStudy(ReportCase):
     def test_advice_stands_with_its_proof(self):
         text = section(self.render(study_fixture.study()), "verdict")
         self.assertIn("Now: 1210 images/s measured, 1220 by the model.", text)
-        self.assertIn("Predicted 1270 images/s, measured 1240: the prediction was off by 2.4%", text)
+        self.assertIn("Predicted for --engine uring: 1270 images/s, measured 1240: the prediction "
+                      "was off by 2.4%", text)
         self.assertIn("<td>all images, cached, decoded</td><td>1,250</td>", text)
         self.assertEqual(text.count(">this machine<"), 2)
         self.assertEqual(text.count('class="mark"'), 2)
         self.assertIn("Store the images smaller (shorter side 256 instead of 375)", text)
-        self.assertIn("Predicted 2400 images/s, measured 2350: the prediction was off by 2.1%", text)
+        self.assertIn("Predicted for smaller images: 2400 images/s, measured 2350: the prediction "
+                      "was off by 2.1%", text)
         with open(self.dir / "s" / "verdict-gains.csv") as f:
             rows = list(csv.reader(f))
         self.assertEqual([r[:2] for r in rows[1:] if r[2]], [
             ["predicted", "configuration"], ["predicted", "and smaller images"],
             ["measured", "as it is"], ["measured", "configuration"],
             ["measured", "and smaller images"]])
+
+    def test_advice_that_was_withdrawn_is_nowhere_called_recommended(self):
+        results = study_fixture.study()
+        text = "No change is recommended: --engine uring was tried and measured 900 images/s."
+        results["results"][0]["points"][0]["recommendation"].update(
+            status="withdrawn", change=None, measured_images_per_s=900.0, measured_per_s=900.0,
+            text=text)
+        page = self.render(results)
+        self.assertIn(text, section(page, "verdict"))
+        self.assertIn("What was tried, predicted and then measured", page)
+        self.assertNotRegex(page.replace(text, ""), "Use --engine|(?i:was recommended)")
+        self.assertIn(text, run("report", self.dir / "s").out)
+
+    def test_what_an_unreliable_model_predicted_is_not_shown(self):
+        results = study_fixture.study()
+        point = results["results"][0]["points"][0]
+        words = "No configuration is recommended: its predictions are not reliable."
+        point["recommendation"].update(status="no model", change=None, text=words)
+        page = self.render(results)
+        self.assertIn(words, section(page, "verdict"))
+        self.assertNotIn("measured 1240", page)
+        text = run("report", self.dir / "s").out
+        self.assertIn(f"{words}\nStore the images smaller", text)
+        self.assertNotIn("1240", text)
+        point["text"] += f" {words}"
+        study_fixture.write(self.dir / "s", results)
+        self.assertIn(f"{words}\nStore the images smaller", run("report", self.dir / "s").out)
+
+    def test_advice_by_older_rules_is_not_shown(self):
+        results = study_fixture.study()
+        point = results["results"][0]["points"][0]
+        del point["recommendation"]["status"]
+        point["text"] += " " + point["recommendation"]["text"]
+        page = self.render(results)
+        self.check_page(page)
+        other = study_fixture.write(self.dir / "t", study_fixture.study())
+        self.assert_status(run("report", other, self.dir / "s"), 0)
+        both = section((self.dir / "s/compare.html").read_text(), "verdict")
+        for text, n in ((page, 0), (run("report", self.dir / "s").out, 0), (both, 1)):
+            self.assertIn("Decoding limits training here", text)
+            self.assertIn("rules that no longer hold", text)
+            self.assertNotIn("Predicted for", text)
+            self.assertEqual(text.count("Use --engine"), n)
+            self.assertEqual(text.count("Store the images"), n)
 
     def test_advice_that_was_not_tried_says_why(self):
         results = study_fixture.study()
@@ -450,8 +510,18 @@ class OneStudy(ReportCase):
             self.assertIn("Images drawn in a run: 1,600.", self.method(text, name))
         self.assertIn("one checkpoint, computed from runs of 3 steps", section(text, "checkpoint"))
         self.assertIn("Steps of a run: 3.", self.method(text, "checkpoint"))
-        self.assertIn("<th>whole run, s</th>", section(text, "checkpoint"))
-        self.assertIn("<td>13.8</td></tr>", section(text, "checkpoint"))
+
+    def test_the_table_of_checkpoints_compares_runs_of_any_length(self):
+        """One of two steps and two checkpoints takes less time than one of three steps and none."""
+        part = section(self.render(study_fixture.study()), "checkpoint")
+        self.assertIn("<th>20 steps and one checkpoint, s</th>", part)
+        self.assertNotIn("whole run", part)
+        rows = re.findall(r"<tr><td>(\w+)</td><td class=\"text\">([^<]*)</td>.*?<td>([^<]*)</td></tr>",
+                          part[:part.index("</table>")])
+        took = {(mode, to): float(s) for mode, to, s in rows}
+        self.assertEqual(took["none", "-"], 30)
+        self.assertEqual(took["sync", "hdd (emulated)"], 35.4)
+        self.assertEqual(min(took.values()), took["none", "-"])
 
     def test_share_of_the_baseline_is_told_for_each_storage(self):
         results = study_fixture.study(["read"])
@@ -467,14 +537,32 @@ class OneStudy(ReportCase):
         self.assertEqual(rows[1], ("hdd (emulated)", "uring, 8 threads", "32.4", "20"))
         self.assertEqual(rows[4][3], "no baseline")
 
+    def test_a_baseline_that_is_exceeded_is_not_called_a_limit(self):
+        results = study_fixture.study(["read"])
+        for p in results["results"][0]["points"]:
+            if p["storage"] == "disk":
+                p["baseline_share"] = p["mb_per_s"] / 1000
+        text = self.render(results)
+        part = section(text, "read")
+        self.assertIn("<td>2,988</td><td>more than the baseline</td>", part)
+        self.assertNotRegex(part, r"<td>29[0-9]</td>|29[0-9]%")
+        self.assertIn("reads 2,988 MB/s, more than the 1,000 of the baseline at random with "
+                      "ImageNet&#39;s sizes: that was not the device&#39;s limit",
+                      self.here(text, "read"))
+
+    def test_the_rates_behind_the_sizing_are_told(self):
+        self.assertIn("The storage delivered 23,000 files/s (2,400 MB/s) without decoding; 2 cores "
+                      "decode 1,210 images/s.",
+                      section(self.render(study_fixture.study()), "verdict"))
+
     def test_summary_is_printed(self):
         study_fixture.write(self.dir / "s", study_fixture.study())
         done = run("report", self.dir / "s")
         self.assertIn("Decoding limits", done.out)
         self.assertIn("sequential read", done.out)
-        self.assertIn("Use --engine uring: 5% more images/s are predicted. Predicted: 1270 images/s, "
-                      "measured: 1240.\n", done.out)
-        self.assertIn("of 375) Predicted: 2400 images/s, measured: 2350.\n", done.out)
+        self.assertIn("Use --engine uring: 5% more images/s are predicted. Predicted for --engine "
+                      "uring: 1270 images/s, measured: 1240.\n", done.out)
+        self.assertIn("of 375) Predicted for smaller images: 2400 images/s, measured: 2350.\n", done.out)
         self.assertRegex(done.out, r"Report: .*/s/report\.html\n$")
 
 
@@ -684,6 +772,49 @@ class TwoStudies(ReportCase):
         self.check_page(text)
         self.assertIn("chip missing", section(text, "read"))
         self.assertNotIn("chip missing", section(text, "baseline"))
+
+    def of_other_data(self, **change):
+        """What is said about two studies, the second of which is of such data: the warning."""
+        results = study_fixture.study()
+        results["data"].update(change)
+        results["data"] = {k: v for k, v in results["data"].items() if v != "absent"}
+        study_fixture.write(self.b, results)
+        done = run("report", self.a, self.b, "--json", self.dir / "json")
+        self.assert_status(done, 0)
+        page = (self.b / "compare.html").read_text()
+        self.check_page(page)
+        said, = json.loads((self.dir / "json").read_text())["results"]
+        text = said.get("warning", "")
+        self.assertEqual(done.err, f"warning: {text}\n" if text else "")
+        self.assertEqual("different data sets" in page, bool(text))
+        self.assertIn(f'<p class="warn">{html.escape(text, quote=False)}' if text else "", page)
+        return text
+
+    def test_different_data_sets_are_warned_of(self):
+        self.assertEqual(self.of_other_data(), "")
+        self.assertEqual(self.of_other_data(path="elsewhere/data", generated=False), "")
+        self.assertEqual(
+            self.of_other_data(images=96, path="my <photos>", file_bytes=13000),
+            "The studies are of different data sets: 2,048 images of 110 KB in "
+            "millrace-study/data, and 96 images of 13 KB in my <photos>. What differs may be the "
+            "data, not the machine or its storage.")
+        self.assertIn("different", self.of_other_data(classes=3))
+        self.assertIn("different", self.of_other_data(file_bytes=110001.5))
+        many = study_fixture.study()
+        many["data"]["images"] = 1281167
+        study_fixture.write(self.a, many)
+        self.assertEqual(self.of_other_data(images=1281167, file_bytes=111000.0), "")
+        self.assertIn("different", self.of_other_data(images=1281167, file_bytes=114000.0))
+
+    def test_data_of_which_only_the_place_is_known(self):
+        known = study_fixture.study()
+        del known["data"]["file_bytes"]
+        study_fixture.write(self.a, known)
+        self.assertEqual(self.of_other_data(path="elsewhere"), "")  # made by the same program
+        self.assertIn("2,048 images in elsewhere. What",
+                      self.of_other_data(path="elsewhere", generated=False, file_bytes="absent"))
+        study_fixture.write(self.a, {**known, "data": {}})
+        self.assertEqual(self.of_other_data(path="elsewhere"), "")
 
     def test_names_of_folders_are_escaped(self):
         odd = study_fixture.write(self.dir / "<b>&'\"", study_fixture.study())

@@ -64,7 +64,7 @@ class PageOfAStudy(unittest.TestCase):
         self.assertEqual(done.status, 0, done)
         for out in ("a", "b"):
             done = run("study", "--data", folder / "set", "--out", folder / out, "--runs", 2,
-                       "--only", "read,batch,files" if out == "a" else "batch,files")
+                       "--only", "read,batch,files" if out == "a" else "batch,files", timeout=240)
             self.assertEqual(done.status, 0, done)
         self.assertEqual(run("report", folder / "a", folder / "b").status, 0)
         browser = chromium.Browser()

@@ -358,6 +358,33 @@ static void where_nothing_is_gained_nothing_is_recommended(void **state)
     clean_up(&o);
 }
 
+static void what_did_not_measure_better_is_not_recommended(void **state)
+{
+    struct mr_smaller_advice s = {.side = 64,
+                                  .set = {.shorter_side = 375},
+                                  .predicted_per_s = 2000,
+                                  .measured = {.per_s = 1020}};
+    struct mr_advice a = {.measured.per_s = 1000};
+    (void)state;
+    check_text(&s, &a, "are not recommended: they measured 1020 images/s, 2% more than the 1000",
+               1);
+    s.measured.per_s = 900;
+    check_text(&s, &a, "are not recommended: they measured 900 images/s, 10% less than the 1000",
+               1);
+    s.measured.per_s = 1500;
+    check_text(&s, &a, "they measured 1500 images/s, 50% more than the 1000", 1);
+}
+
+/* A model that is off may see no gain where there is one. */
+static void a_model_that_is_off_does_not_decide_what_is_run(void **state)
+{
+    struct mr_advice_opts o = narrow(*state);
+    struct mr_advice a = {.best = o.now, .predicted_per_s = 1e12, .standing = MR_ADVICE_NO_MODEL};
+    struct mr_smaller_advice s = prove(&o, &a);
+    assert_true(s.measured.per_s > 0);
+    clean_up(&o);
+}
+
 static void small_images_are_called_small_enough(void **state)
 {
     static const struct mr_decoder_opts large = {.width = 1000, .height = 10};
@@ -430,6 +457,8 @@ int main(void)
         WITH_TEMPDIR(it_can_be_stopped_at_any_time),
         WITH_TEMPDIR(a_gain_that_is_predicted_is_measured),
         WITH_TEMPDIR(where_nothing_is_gained_nothing_is_recommended),
+        cmocka_unit_test(what_did_not_measure_better_is_not_recommended),
+        WITH_TEMPDIR(a_model_that_is_off_does_not_decide_what_is_run),
         WITH_TEMPDIR(small_images_are_called_small_enough),
         WITH_TEMPDIR(another_storage_would_prove_nothing),
         WITH_TEMPDIR(the_real_storage_is_read_cold),

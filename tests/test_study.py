@@ -126,10 +126,41 @@ class Results(StudyCase):
             self.assertIn("would not help", advice["text"])
         else:
             self.assertGreater(advice["measured_images_per_s"], 0)
-            self.assertIn("Store the images smaller (shorter side 256", advice["text"])
+            better = advice["measured_images_per_s"] > 1.03 * advice["base_images_per_s"]
+            self.assertEqual(advice["recommended"], better)
+            self.assertIn("Store the images smaller (shorter side 256" if better else
+                          "are not recommended", advice["text"])
             gains = (self.out / "verdict-gains.csv").read_text()
             self.assertIn("and smaller images", gains)
         self.assertEqual(sorted(p.name for p in self.data.iterdir()), self.names)
+        self.check_advice(done.out)
+
+    def check_advice(self, out):
+        """Whatever was measured: what is not better, or rests on a model that is off, is nowhere
+        recommended."""
+        point, = self.result("verdict")["points"]
+        advice = point["recommendation"]
+        everything = json.loads((self.out / "results.json").read_text())
+        self.assertEqual(everything["recommendation"], advice)
+        self.assertEqual(everything["schema"], 1)
+        self.assertEqual(advice["now_per_s"], point["rates"]["cold"])
+        off = abs(advice["now_predicted_images_per_s"] / advice["now_per_s"] - 1)
+        better = advice["measured_per_s"] > 1.03 * advice["now_per_s"]
+        if advice["change"] is not None:
+            self.assertEqual((advice["status"], advice["change"]), ("recommended", advice["tried"]))
+            self.assertTrue(off <= 0.1 and better, advice)
+        self.assertEqual(advice["status"] == "no model", off > 0.1)
+        # smaller images are held against what was measured right before them
+        base = point["smaller_images"]["base_images_per_s"]
+        if advice["change"] is None:
+            self.assertNotIn(base, (advice["now_per_s"], advice["measured_per_s"]))
+        else:
+            self.assertEqual(base, advice["measured_per_s"])
+        self.assertIn(advice["text"], out)
+        self.assertIn(advice["text"], html.unescape(self.section("verdict")))
+        for text in (out, point["text"], html.unescape(self.page())):
+            self.assertEqual("Use --" in text, advice["change"] is not None and
+                             (text is out or advice["text"] in text), advice)
 
     def test_small_images_are_small_enough(self):
         small = self.dir / "caltech"
@@ -219,6 +250,17 @@ class Continuing(StudyCase):
                 self.assertEqual(self.in_results(), ["read"])
                 self.assertIn("are not taken over (files): ", done.err)
                 self.assertIn(words, done.err)
+
+    def test_advice_by_older_rules_is_not_taken_over(self):
+        self.out.mkdir()
+        self.put_result("verdict")
+        self.study("--only", "files")
+        self.assertEqual(self.in_results(), ["files", "verdict"])
+        self.change("verdict", "points.0.recommendation.status", None)
+        done = self.study("--only", "files")
+        self.assertEqual(self.in_results(), ["files"])
+        self.assertIn("are not taken over (verdict): the advice in it was made by rules that no longer "
+                      "hold.", done.err)
 
     def test_what_it_was_asked_with_is_compared(self):
         few = self.three("few")
@@ -376,7 +418,7 @@ class Continuing(StudyCase):
         *above, last = path.split(".")
         where = result
         for key in above:
-            where = where[key]
+            where = where[int(key) if key.isdigit() else key]
         self.assertIn(last, where)
         if value is None:
             del where[last]

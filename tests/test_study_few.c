@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #define QUICKER    300
@@ -60,7 +61,7 @@ static void on_finished(void *ctx, const char *experiment, struct mr_json *resul
     mr_json_append(ctx, result);
 }
 
-/* Experiments of these names, NULL = all; a study's results, to be freed. */
+/* Experiments of these names, NULL = all, that write to `t`; a study's results, to be freed. */
 static struct mr_json *study(struct tempdir *t, struct mr_dataset *data, const char *const *only)
 {
     struct mr_json *list = mr_json_array();
@@ -125,30 +126,41 @@ static void check(const struct mr_json *root)
     mr_markup_fini(&page);
 }
 
-/* The storage of the sizing is at least what the raw limit says, and what was read. */
-static void check_storage(const struct mr_json *root)
+/* The most that points of an experiment delivered; of the real storage alone, or of all. */
+static double most_of(const struct mr_json *root, const char *experiment, int with_emulated)
 {
-    double raw = 0;
-    int found = 0;
+    double most = 0;
     for (size_t i = 0; i < n_results(root); i++) {
         const struct mr_json *e = result_of(root, i), *points = mr_json_at(e, "points");
-        const char *name = mr_json_text(mr_json_at(e, "experiment"));
-        for (size_t k = 0; !strcmp(name, "baseline") && k < mr_json_len(points); k++) {
-            const struct mr_json *p = mr_json_item(points, k);
-            if (!mr_json_is_true(mr_json_at(p, "emulated")) &&
-                !strcmp(mr_json_text(mr_json_at(p, "pattern")), "random-imagenet"))
-                raw = mr_json_number(mr_json_at(p, "read_mb_per_s"));
-        }
-        if (strcmp(name, "verdict"))
+        if (strcmp(mr_json_text(mr_json_at(e, "experiment")), experiment))
             continue;
-        const struct mr_json *p = mr_json_item(points, 0);
-        double mb = mr_json_number(mr_json_at(p, "storage_mb_per_s"));
-        int by_raw = !strcmp(mr_json_text(mr_json_at(p, "storage_from")), "baseline");
-        assert_true(raw > 0 && mb >= 0.999 * raw);
-        assert_true(!by_raw || mb <= 1.001 * raw);
-        found = 1;
+        for (size_t k = 0; k < mr_json_len(points); k++) {
+            const struct mr_json *p = mr_json_item(points, k);
+            double x = mr_json_number(mr_json_at(p, "images_per_s"));
+            if (x > most && (with_emulated || !mr_json_is_true(mr_json_at(p, "emulated"))))
+                most = x;
+        }
     }
-    assert_true(found);
+    assert_true(most > 0);
+    return most;
+}
+
+/* The bounds of the sizing are no less than anything that was measured. */
+static void check_bounds(const struct mr_json *root)
+{
+    const struct mr_json *e = result_of(root, n_results(root) - 1);
+    assert_string_equal(mr_json_text(mr_json_at(e, "experiment")), "verdict");
+    const struct mr_json *p = mr_json_item(mr_json_at(e, "points"), 0);
+    double files = mr_json_number(mr_json_at(p, "storage_files_per_s")),
+           images = mr_json_number(mr_json_at(p, "cores_images_per_s")),
+           cold = mr_json_number(mr_json_at(p, "rates.cold"));
+    assert_true(files >= most_of(root, "read", 0) && files >= most_of(root, "decode", 0));
+    assert_true(files >= mr_json_number(mr_json_at(p, "rates.cold_read")) && files >= cold);
+    assert_true(images >= most_of(root, "decode", 1) && images >= cold);
+    assert_true(images >= mr_json_number(mr_json_at(p, "rates.warm")));
+    double need = mr_json_number(mr_json_at(p, "sizing.0.images_per_s_each"));
+    assert_true(mr_json_number(mr_json_at(p, "sizing.0.by_storage")) >= 0.999 * files / need);
+    assert_true(mr_json_number(mr_json_at(p, "sizing.0.by_cores")) >= 0.999 * images / need);
 }
 
 static const char *made_up_path;
@@ -257,7 +269,7 @@ static void three_images_go_through_every_experiment(void **state)
     struct mr_dataset *d = train_set_new(*state, "set", 3, 1);
     struct mr_json *root = study(*state, d, NULL);
     check(root);
-    check_storage(root);
+    check_bounds(root);
     for (unsigned i = 0; mr_study_name(i); i++) {
         const struct mr_json *e = result_of(root, i);
         const char *why = mr_json_text(mr_json_at(e, "missing"));
@@ -282,6 +294,41 @@ static void a_single_image_does(void **state)
     check(root);
     mr_json_free(root);
     mr_dataset_unref(d);
+}
+
+/* Points of the real storage or of emulated ones whose share of a limit is known. */
+static unsigned n_shares(const struct mr_json *points, int emulated)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < mr_json_len(points); i++) {
+        const struct mr_json *p = mr_json_item(points, i);
+        n += mr_json_is_true(mr_json_at(p, "emulated")) == emulated &&
+             !mr_json_is_null(mr_json_at(p, "baseline_share"));
+    }
+    return n;
+}
+
+static void the_limits_of_another_storage_say_nothing_of_the_images(void **state)
+{
+    static const char *const only[] = {"baseline", "read", NULL};
+    static const char warning[] = "The images are on another one, whose limits are not known";
+    struct tempdir *here = *state, *there = tempdir_new("/dev/shm");
+    struct stat a, b;
+    assert_int_equal(stat(here->path, &a) | stat(there->path, &b), 0);
+    int other = a.st_dev != b.st_dev;
+    struct mr_dataset *d = train_set_new(here, "set", 3, 1);
+    for (int elsewhere = 0; elsewhere <= other; elsewhere++) {
+        struct mr_json *root = study(elsewhere ? there : here, d, only);
+        const struct mr_json *read = mr_json_at(result_of(root, 1), "points");
+        assert_int_equal(says(mr_json_at(result_of(root, 0), "warnings"), warning), elsewhere);
+        assert_int_equal(n_shares(read, 0) > 0, !elsewhere);
+        assert_true(n_shares(read, 1) > 0);
+        mr_json_free(root);
+    }
+    mr_dataset_unref(d);
+    tempdir_free(there);
+    if (!other)
+        skip(); /* temporary files are in memory, too */
 }
 
 /* What only looks at files has results; all others name one. */
@@ -315,6 +362,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(three_images_go_through_every_experiment),
         WITH_TEMPDIR(a_single_image_does),
+        WITH_TEMPDIR(the_limits_of_another_storage_say_nothing_of_the_images),
         WITH_TEMPDIR(broken_images_are_named_by_every_experiment_that_decodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,7 +153,7 @@ class Trouble(StudyCase):
         self.assertIn("Report: ", done.out)
         verdict = self.result("verdict")
         self.assertTrue(verdict["finished"], verdict["missing"])
-        self.assertNotIn("uring", verdict["points"][0]["recommendation"]["change"])
+        self.assertNotIn("uring", verdict["points"][0]["recommendation"]["tried"])
         for name in ("read", "decode"):
             result = self.result(name)
             self.assertTrue(result["finished"], result["missing"])
@@ -186,6 +186,7 @@ class Trouble(StudyCase):
         self.assertEqual(scratch_folders(where), [])
 
     @unittest.skipUnless(is_root(), "needs root to mount")
+    @system_kit.needs("mount")
     def test_no_room_for_checkpoints(self):
         small = self.dir / "small"
         small.mkdir()
@@ -207,10 +208,8 @@ class Trouble(StudyCase):
         self.out = where / "study"
         return where
 
-    @system_kit.needs("losetup", "mkfs.ext4", "mount", "findmnt")
-    @unittest.skipUnless(is_root(), "needs root to mount")
-    def test_an_emulated_disk_is_not_as_slow_as_the_real_one(self):
-        """The real one reads 3 MB/s, which is less than the emulated one does."""
+    def slow_disk(self, bytes_per_s):
+        """A disk that reads no faster, with the photos in its folder `set`, none of them cached."""
         limit = pathlib.Path("/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device")
         if not os.access(limit, os.W_OK) or ":blkio:/\n" not in pathlib.Path("/proc/self/cgroup").read_text():
             self.skipTest("no limits of block devices here (control groups, version 1)")
@@ -219,10 +218,36 @@ class Trouble(StudyCase):
         os.sync()
         device = os.stat(where).st_dev
         device = f"{os.major(device)}:{os.minor(device)}"
-        limit.write_text(f"{device} 3000000")
+        limit.write_text(f"{device} {bytes_per_s}")
         self.addCleanup(limit.write_text, f"{device} 0")
         done = run("evict", where / "set")
         self.assertIn("after 0 B", done.out)
+        return where
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount", "findmnt")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_the_limit_is_that_of_the_images_own_storage(self):
+        """A list of files on a slow disk; results, and all that the study writes, go elsewhere."""
+        where = self.slow_disk(4000000)
+        listed = self.dir / "slow.csv"
+        listed.write_text("".join(f"{p},0\n" for p in (where / "set").rglob("*.jpg")))
+        self.out = self.dir / "out"
+        self.assert_status(run("study", "--list", listed, "--out", self.out, "--only", "verdict",
+                               "--runs", 1, timeout=LONG_S), 0)
+        point, = self.result("verdict")["points"]
+        self.assertEqual(point["limit"], "device", point["text"])
+        self.assertRegex(point["text"], "The limit is the storage: it delivers [3-6] MB/s, and no "
+                                        "number of reads at once")
+        trained, = system_kit.results("train", "--list", listed, "--cold", "--device",
+                                      "emulated:0.01", "--batch", 16, "--steps", 5)
+        self.assertEqual(trained["limit"], "device-or-read-depth", trained["verdict"])
+        self.assertIn("either the storage, if", trained["verdict"])
+
+    @system_kit.needs("losetup", "mkfs.ext4", "mount", "findmnt")
+    @unittest.skipUnless(is_root(), "needs root to mount")
+    def test_an_emulated_disk_is_not_as_slow_as_the_real_one(self):
+        """The real one reads 3 MB/s, which is less than the emulated one does."""
+        where = self.slow_disk(3000000)
         self.study("--only", "phases", data=where / "set", out=self.dir / "out", timeout=LONG_S)
         result = json.loads((self.dir / "out/phases.json").read_text())
         for point in result["points"]:
@@ -316,6 +341,15 @@ class Trouble(StudyCase):
             self.assertIn("64 photos need 16 MB", self.section(name))
         self.assertFalse((self.out / "data").exists())
         self.assertGreater(self.free_mib(where), 8)
+
+    def test_a_folder_of_somebody_s_files_gets_no_photos(self):
+        mine = self.out / "data/mine.jpg"
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(b"precious")
+        done = run("study", "--out", self.out, "--only", "files")
+        self.assert_status(done, 1)
+        self.assertIn("data is not empty (it has mine.jpg)", done.err)
+        self.assertEqual([p.name for p in mine.parent.iterdir()], ["mine.jpg"])
 
     def test_photos_that_could_not_be_finished_are_removed(self):
         child = system_kit.OnTerminal("study", "--out", self.out, "--only", "files")

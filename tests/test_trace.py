@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -359,6 +360,61 @@ class Inspect(TraceCase):
         (r,) = results("inspect", self.dir / "t.json")
         self.assertEqual(r["traces"][0]["storage"], "optane; checkpoints: ssd")
         self.assertIn("emulated accelerator: emulated:0.1", [m["name"] for m in r["marks"]])
+
+    def test_bench_and_inspect_tell_the_same_of_a_run(self):
+        data = self.dir / "data"
+        self.assert_status(run("generate", "--preset", "caltech101", "--count", 48, "--out", data), 0)
+        for engine in engines():
+            (told,) = results("bench", "--data", data, "--batch", 8, "--runs", 4, "--map", "decode",
+                              "--image-size", 32, "--engine", engine, "--threads", 2, "--hash",
+                              "--trace", self.dir / "t.json")
+            (r,) = results("inspect", self.dir / "t.json")
+            self.assertEqual(len(r["runs"]), 4)
+            self.assertEqual(len(r["steps"]), 4 * 6)  # the pass that hashes is no run
+            self.assertEqual(r["unused_batches"], 0)
+            for run_, per_s in zip(r["runs"][1:], told["runs"]):  # bench leaves the first one out
+                self.assertEqual((run_["reads"], run_["bytes"]), (48, told["delivered_bytes"]))
+                self.assertAlmostEqual(run_["reads_per_s"] / per_s, 1, places=6)
+            self.assertAlmostEqual(sum(x["seconds"] for x in r["runs"]), r["run_s"], places=6)
+            (told,) = results("bench", "--data", data, "--batch", 8, "--runs", 1, "--engine", engine,
+                              "--trace", self.dir / "t.json")
+            (r,) = results("inspect", self.dir / "t.json")
+            self.assertAlmostEqual(r["runs"][0]["mb_per_s"] / told["mb_per_s"], 1, places=6)
+            phases = {p["name"]: p for p in r["phases"]}
+            for name, latency in (("Read", "read_latency_us"), ("Wait", "batch_latency_us")):
+                for which in ("p50", "p99", "max"):  # upper edges of bins: up to 1/128 more
+                    low = phases[name][f"{which}_us"]
+                    self.assertLessEqual(low * (1 - 1e-6), told[latency][which])
+                    self.assertLessEqual(told[latency][which], low * (1 + 1 / 128) + 0.001)
+
+    def test_a_training_has_as_many_steps_as_it_made(self):
+        self.train("--steps", 3, "--prefetch", 2)  # of 6 batches, some of which are read ahead
+        (r,) = results("inspect", self.dir / "t.json")
+        self.assertEqual([s["step"] for s in r["steps"]], [0, 1, 2])
+        done = run("inspect", self.dir / "t.json")
+        self.assertIn("\n3 steps", done.out)
+        self.assertLess(r["run_s"], r["seconds"])  # start-up is no part of the run
+        (train,) = [p for p in r["phases"] if p["name"] == "Train"]
+        self.assertAlmostEqual(train["run_share"], train["union_s"] / r["run_s"], places=6)
+
+    def test_a_lazy_checkpoint_has_no_rate_and_its_writing_has(self):
+        if shutil.disk_usage(self.dir).free < 2e9:
+            self.skipTest("less than 2 GB free")
+        self.train("--steps", 1, "--checkpoint", self.dir / "c")
+        (r,) = results("inspect", self.dir / "t.json")
+        phases = {p["name"]: p for p in r["phases"]}
+        self.assertEqual(phases["Checkpoint"]["count"], 1)
+        self.assertIsNone(phases["Checkpoint"]["mb_per_s"])
+        self.assertGreater(phases["Write"]["bytes"], 690_000_000)
+
+    def test_times_beyond_any_clock_are_no_negative_ones(self):
+        (self.dir / "t.json").write_text(
+            '[{"ph":"X","name":"Read","ts":-9.2e15,"dur":1},'
+            '{"ph":"X","name":"Read","ts":9.2e15,"dur":1},{"ph":"i","name":"m","ts":9.2e15}]')
+        done = run("inspect", self.dir / "t.json")
+        self.assert_status(done, 0)
+        self.assertIn("18400000000.000 s from the first to the last event", done.out)
+        self.assertNotIn("-", re.findall(r"^ *(\S+) s  m$", done.out, re.M)[0])
 
     def test_packed_traces_are_read_as_they_are(self):
         self.data()

@@ -91,6 +91,29 @@ static void phases_steps_and_marks_of_a_small_trace(void **state)
     mr_trace_log_free(log);
 }
 
+static void percentiles_of_few_spans_are_of_the_right_ones(void **state)
+{
+    static const struct {
+        unsigned n, p50, p99; /* of spans of 1, 2, ... n us */
+    } row[] = {{1, 1, 1}, {2, 1, 2}, {3, 2, 3}, {4, 2, 4}, {100, 50, 99}, {101, 51, 100}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        char text[16384];
+        size_t at = 0;
+        for (unsigned k = 1; k <= row[i].n; k++)
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                                   "%s{\"ph\":\"X\",\"name\":\"Read\",\"ts\":%u,\"dur\":%u}",
+                                   k == 1 ? "[" : ",", 1000 * k, k);
+        snprintf(text + at, sizeof text - at, "]");
+        struct mr_trace_log *log = parse(text);
+        struct mr_trace_summary *s = sum_up(log, NULL);
+        assert_int_equal(s->phase[0].p50_ns, 1000 * row[i].p50);
+        assert_int_equal(s->phase[0].p99_ns, 1000 * row[i].p99);
+        mr_trace_summary_free(s);
+        mr_trace_log_free(log);
+    }
+}
+
 static void a_summary_as_json_has_its_fields(void **state)
 {
     (void)state;
@@ -204,6 +227,101 @@ static void an_empty_trace_has_an_empty_summary(void **state)
     mr_trace_log_free(log);
 }
 
+#define SPAN(name, step, from, took)                                                               \
+    "{\"ph\":\"X\",\"name\":\"" name "\",\"ts\":" #from ",\"dur\":" #took                          \
+    ",\"args\":{\"epoch\":0,\"step\":" #step ",\"bytes\":100}},"
+#define MARK(name, at) "{\"ph\":\"i\",\"name\":\"" name "\",\"ts\":" #at "},"
+#define THE_END        "{\"ph\":\"M\",\"name\":\"process_name\"}]"
+
+static void steps_are_what_was_trained_on_not_what_was_read_ahead(void **state)
+{
+    (void)state;
+    /* Steps of two batches: 0 and 1, 2 and 3.  Batch 4 was waited for when the run was stopped, 5
+     * was read ahead. */
+    struct mr_trace_log *log =
+        parse("[" SPAN("Read", 0, 0, 5) SPAN("Wait", 0, 0, 5) SPAN("Read", 1, 5, 5)
+                  SPAN("Wait", 1, 5, 5) SPAN("Train", 0, 10, 10) SPAN("Read", 2, 11, 5)
+                      SPAN("Wait", 2, 20, 1) SPAN("Read", 3, 20, 2) SPAN("Wait", 3, 21, 1)
+                          SPAN("Train", 2, 22, 10) SPAN("Read", 4, 25, 2) SPAN("Wait", 4, 32, 1)
+                              SPAN("Read", 5, 27, 2) MARK("end of run", 34) THE_END);
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    assert_int_equal(s->n_all_steps, 2);
+    assert_int_equal(s->n_unused, 2);
+    assert_int_equal(s->step[0].step, 0);
+    assert_int_equal(s->step[0].read_ns, 10000);
+    assert_int_equal(s->step[0].wait_ns, 10000);
+    assert_int_equal(s->step[1].step, 2);
+    assert_int_equal(s->step[1].read_ns, 7000);
+    assert_int_equal(s->step[1].wait_ns, 2000);
+    assert_int_equal(s->read_ns, 17000);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+static void shares_are_of_the_runs_without_what_lies_around_them(void **state)
+{
+    (void)state;
+    /* Two runs of 20 us with the same batches, 960 us of start-up, and a pass in between. */
+    struct mr_trace_log *log = parse(
+        "[" MARK("emulated accelerator: x", 0) MARK("run begins", 960) SPAN("Wait", 0, 960, 10)
+            SPAN("Read", 0, 961, 9) MARK("end of run", 980) SPAN("Read", 0, 981, 5)
+                MARK("run begins", 990) SPAN("Wait", 0, 990, 5) SPAN("Read", 0, 990, 4)
+                    SPAN("Write", 0, 1000, 90) MARK("end of run", 1010) THE_END);
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    assert_int_equal(s->n_runs, 2);
+    assert_int_equal(s->run_ns, 40000);
+    assert_int_equal(s->run[0].reads, 1);
+    assert_int_equal(s->run[1].bytes, 100);
+    assert_int_equal(s->run[1].end_ns - s->run[1].begin_ns, 20000);
+    assert_int_equal(phase(s, "Wait")->run_ns, 15000);
+    assert_int_equal(phase(s, "Read")->run_ns, 13000);
+    assert_int_equal(phase(s, "Read")->union_ns, 18000);
+    assert_int_equal(phase(s, "Write")->run_ns, 10000);
+    assert_int_equal(s->n_all_steps, 2); /* batch 0 of each run */
+    assert_int_equal(s->step[1].run, 1);
+    assert_int_equal(s->step[1].read_ns, 4000);
+    struct mr_json *o = mr_trace_summary_json(s);
+    assert_true(mr_json_number(mr_json_at(o, "run_s")) == 40e-6);
+    assert_true(mr_json_number(mr_json_at(o, "runs.1.seconds")) == 20e-6);
+    assert_true(mr_json_number(mr_json_at(o, "runs.1.reads_per_s")) == 1 / 20e-6);
+    mr_json_free(o);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+static void without_marks_shares_are_of_the_time_from_span_to_span(void **state)
+{
+    (void)state;
+    struct mr_trace_log *log = parse(
+        "[{\"ph\":\"C\",\"name\":\"CPU\",\"ts\":0,\"args\":{\"v\":1}}," SPAN("Read", 0, 500, 10)
+            SPAN("Read", 1, 530, 10) THE_END);
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    assert_int_equal(s->n_runs, 0);
+    assert_int_equal(s->run_ns, 40000);
+    assert_int_equal(phase(s, "Read")->run_ns, 20000);
+    assert_int_equal(s->n_all_steps, 2);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
+/* From the first to the last nanosecond that there is. */
+static void times_that_no_clock_has_are_counted_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    struct mr_trace_log *log = parse("[{\"ph\":\"X\",\"name\":\"Read\",\"ts\":-9.2e15,\"dur\":1},"
+                                     "{\"ph\":\"i\",\"name\":\"end of run\",\"ts\":9.2e15},"
+                                     "{\"ph\":\"X\",\"name\":\"Read\",\"ts\":9.2e15,\"dur\":1}]");
+    struct mr_trace_summary *s = sum_up(log, NULL);
+    struct mr_json *o = mr_trace_summary_json(s);
+    assert_true(s->mark[0].at_ns > 0);
+    assert_true(s->after_end_ns >= 0);
+    assert_true(mr_json_number(mr_json_at(o, "seconds")) > 1.8e10);
+    assert_true(mr_json_number(mr_json_at(o, "run_s")) > 1.8e10);
+    mr_json_free(o);
+    mr_trace_summary_free(s);
+    mr_trace_log_free(log);
+}
+
 #define STEPS 6
 #define TIME  300
 
@@ -230,9 +348,15 @@ static void steps_match_a_count_of_every_moment(void **state)
             if (kind == 3)
                 memset(&any_train[at], 1, len);
         }
+        for (unsigned step = 0; step < STEPS; step++) /* every one is a step */
+            p += sprintf(p,
+                         ",{\"ph\":\"X\",\"name\":\"Train\",\"ts\":0,\"dur\":0,\"args\":"
+                         "{\"step\":%u,\"epoch\":0}}",
+                         step);
         strcpy(p, "]");
         struct mr_trace_log *log = parse(text);
         struct mr_trace_summary *s = sum_up(log, NULL);
+        assert_int_equal(s->n_steps, STEPS);
         for (size_t i = 0; i < s->n_steps; i++) {
             const struct mr_step_summary *step = &s->step[i];
             uint64_t want[6] = {0};
@@ -259,12 +383,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_steps_and_marks_of_a_small_trace),
+        cmocka_unit_test(percentiles_of_few_spans_are_of_the_right_ones),
         cmocka_unit_test(a_summary_as_json_has_its_fields),
         cmocka_unit_test(two_traces_are_joined_on_the_wall_clock),
         cmocka_unit_test(traces_of_one_boot_are_joined_on_the_clock_that_nobody_can_set),
         cmocka_unit_test(traces_of_two_machines_are_joined_on_the_wall_clock),
         cmocka_unit_test(without_a_wall_clock_starts_are_aligned),
         cmocka_unit_test(an_empty_trace_has_an_empty_summary),
+        cmocka_unit_test(steps_are_what_was_trained_on_not_what_was_read_ahead),
+        cmocka_unit_test(shares_are_of_the_runs_without_what_lies_around_them),
+        cmocka_unit_test(without_marks_shares_are_of_the_time_from_span_to_span),
+        cmocka_unit_test(times_that_no_clock_has_are_counted_as_far_as_it_goes),
         cmocka_unit_test(steps_match_a_count_of_every_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,22 +264,11 @@ static void a_full_fast_tier_gives_up_what_is_durable_below(void **state)
     ckpt_kit_free(k);
 }
 
-/* A file system of so many bytes at `path`, which goes when this program does.  0: cannot be had.
- */
-static int mount_small(const char *path, unsigned bytes)
-{
-    char size[32];
-    snprintf(size, sizeof size, "size=%u", bytes);
-    return !mkdir(path, 0755) && !unshare(CLONE_NEWNS) &&
-           !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-           !mount("tmpfs", path, "tmpfs", 0, size);
-}
-
 /* Not by a hook: a file system that has room for one checkpoint and not for two. */
 static void a_fast_tier_that_is_too_small_for_two_loses_none(void **state)
 {
     kit_begin(state);
-    if (geteuid() || !mount_small(kit_fast, 200 << 10))
+    if (geteuid() || !kit_mount_small(kit_fast, 200 << 10))
         skip(); /* needs root and mounts of our own */
     struct ckpt_kit *k = ckpt_kit_new(70000);
     struct kit_gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
@@ -294,6 +283,7 @@ static void a_fast_tier_that_is_too_small_for_two_loses_none(void **state)
         sched_yield();
         mr_checkpoint_status(c, &s);
     } while (!s.fell_back);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED), 0);
     assert_non_null(strstr(s.notice, "step 2 goes straight to the slow tier"));
     assert_non_null(strstr(s.notice, "keep fewer, or drain elsewhere"));
     assert_int_equal(kit_restored(k, kit_fast, NULL), 1);

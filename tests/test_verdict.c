@@ -152,16 +152,60 @@ static void reads_that_wait_for_a_storage_that_could_more_are_too_few(void **sta
     expect(&in, MR_LIMIT_READ_DEPTH, "--io-depth");
 }
 
-static void without_a_ceiling_many_reads_speak_for_the_storage(void **state)
+static void without_a_ceiling_it_is_either_or(void **state)
 {
     struct mr_verdict_input in = half_waiting();
     (void)state;
     in.read_s = 76;
     in.map_s = 3;
-    expect(&in, MR_LIMIT_READ_DEPTH, "with 4 at once");
-    in.workers = in.depth = 8;
+    expect(
+        &in, MR_LIMIT_READING,
+        "The limit is either the storage, if 32 MB/s are all that it can with such files, or the "
+        "number of reads under way, 4 at once, 11.9 ms each. More --threads");
+    in.workers = in.depth = 8; /* many reads at once are no evidence either */
     in.read_s = 150;
-    expect(&in, MR_LIMIT_DEVICE, "'millrace baseline' tells");
+    expect(&in, MR_LIMIT_READING, "either the storage");
+    in.reads_hold_workers = 0;
+    in.depth = 64;
+    in.read_s = 1200;
+    expect(&in, MR_LIMIT_READING, "if the rate stays the same, it is the storage");
+    /* what does not concern reads is still known */
+    in = half_waiting();
+    in.map_s = 70;
+    in.read_s = 8;
+    expect(&in, MR_LIMIT_DECODE, "CPU");
+}
+
+/* Files that were read with 1, 2, 4, ... reads at once. */
+static void a_rate_that_does_not_change_with_depth_is_the_storages(void **state)
+{
+    struct mr_verdict_input in = half_waiting();
+    (void)state;
+    in.read_s = 76;
+    in.map_s = 3;
+    in.ceiling_bytes_per_s = 33e6;
+    in.ceiling_reads = 16;
+    expect(&in, MR_LIMIT_DEVICE,
+           "it delivers 32 MB/s, and no number of reads at once, up to 16, yielded more than 33.");
+    in.ceiling_bytes_per_s = 30e6; /* what the run itself delivers, the storage can */
+    expect(&in, MR_LIMIT_DEVICE, "yielded more than 32.");
+    in.ceiling_bytes_per_s = 80e6;
+    expect(&in, MR_LIMIT_READ_DEPTH, "delivers 32 MB/s; with 16 at once it delivered 80.");
+    /* where it rose to the end, nobody knows how much more there is */
+    in.ceiling_open = 1;
+    expect(&in, MR_LIMIT_READ_DEPTH, "with 16 at once it delivered 80.");
+    in.ceiling_bytes_per_s = 33e6;
+    expect(&in, MR_LIMIT_READING, "either the storage");
+}
+
+static void a_ceiling_that_is_exceeded_is_not_said_to_be_more(void **state)
+{
+    struct mr_verdict_input in = half_waiting();
+    (void)state;
+    in.read_s = 76;
+    in.map_s = 3;
+    in.ceiling_bytes_per_s = 30e6;
+    expect(&in, MR_LIMIT_DEVICE, "it delivers 32 MB/s, all that it can with such files");
 }
 
 static void taking_turns_is_a_matter_of_prefetch(void **state)
@@ -244,6 +288,41 @@ static void what_was_computed_is_not_said_to_have_happened(void **state)
     expect(&in, MR_LIMIT_NONE, "training would wait for it 2.5% of the time");
 }
 
+static void checkpoints_that_stop_training_more_than_input_are_the_limit(void **state)
+{
+    struct mr_verdict_input in = half_waiting();
+    (void)state;
+    in.input_wait_s = 0.2;
+    in.checkpoint_stall_s = 14.8;
+    in.checkpoints_hold = 1;
+    expect(&in, MR_LIMIT_CHECKPOINT,
+           "Training stands still for checkpoints 74.0% of the time, and waits for input 1.0%. The "
+           "limit is the checkpoints. --mode lazy");
+    expect(&in, MR_LIMIT_CHECKPOINT, "--every");
+    expect(&in, MR_LIMIT_CHECKPOINT, "--drain");
+    in.checkpoints_hold = 0;
+    assert_null(strstr(judged(&in).text, "--mode"));
+    in.checkpoints_drain = 1;
+    assert_null(strstr(judged(&in).text, "--drain"));
+    expect(&in, MR_LIMIT_CHECKPOINT, "--every");
+    in.input_wait_s = 4; /* less than the stalls, but much */
+    expect(&in, MR_LIMIT_CHECKPOINT, "waits for input 20.0%");
+}
+
+static void stalls_that_are_less_than_the_waiting_are_said_with_it(void **state)
+{
+    struct mr_verdict_input in = half_waiting();
+    (void)state;
+    in.map_s = 79;
+    in.checkpoint_stall_s = 4;
+    expect(&in, MR_LIMIT_DECODE, "Checkpoints stop it another 20.0%.");
+    in.checkpoint_stall_s = 0.9; /* below 5%: not worth a word */
+    assert_null(strstr(judged(&in).text, "heckpoint"));
+    in.input_wait_s = 0.5;
+    in.checkpoint_stall_s = 0.9;
+    expect(&in, MR_LIMIT_NONE, "Input is not the limit");
+}
+
 static void an_empty_account_has_no_limit(void **state)
 {
     struct mr_verdict_input in = {0};
@@ -260,7 +339,9 @@ static void limits_have_names(void **state)
     assert_string_equal(mr_limit_name(MR_LIMIT_DEVICE), "device");
     assert_string_equal(mr_limit_name(MR_LIMIT_READ_DEPTH), "read-depth");
     assert_string_equal(mr_limit_name(MR_LIMIT_DECODE), "decode-cpu");
+    assert_string_equal(mr_limit_name(MR_LIMIT_CHECKPOINT), "checkpoints");
     assert_string_equal(mr_limit_name(MR_LIMIT_HAND_OVER), "hand-over");
+    assert_string_equal(mr_limit_name(MR_LIMIT_READING), "device-or-read-depth");
 }
 
 static double ceiling(const char *text, double file_bytes)
@@ -303,12 +384,16 @@ int main(void)
         cmocka_unit_test(storage_at_its_ceiling_is_the_limit),
         cmocka_unit_test(between_cpu_and_storage_the_more_used_decides),
         cmocka_unit_test(reads_that_wait_for_a_storage_that_could_more_are_too_few),
-        cmocka_unit_test(without_a_ceiling_many_reads_speak_for_the_storage),
+        cmocka_unit_test(without_a_ceiling_it_is_either_or),
+        cmocka_unit_test(a_rate_that_does_not_change_with_depth_is_the_storages),
+        cmocka_unit_test(a_ceiling_that_is_exceeded_is_not_said_to_be_more),
         cmocka_unit_test(taking_turns_is_a_matter_of_prefetch),
         cmocka_unit_test(idle_workers_are_not_handed_work),
         cmocka_unit_test(a_pool_smaller_than_the_depth_is_named),
         cmocka_unit_test(the_first_fill_is_no_waiting_but_batches_are_made),
         cmocka_unit_test(what_was_computed_is_not_said_to_have_happened),
+        cmocka_unit_test(checkpoints_that_stop_training_more_than_input_are_the_limit),
+        cmocka_unit_test(stalls_that_are_less_than_the_waiting_are_said_with_it),
         cmocka_unit_test(an_empty_account_has_no_limit),
         cmocka_unit_test(limits_have_names),
         cmocka_unit_test(a_ceiling_is_what_bandwidth_seeks_and_metadata_leave),

@@ -72,6 +72,7 @@ class Command(WatchCase):
         self.assertEqual(done.out, "out\n")
         self.assertTrue(done.err.startswith("err\n"), done)
         self.assertIn("In all", done.err)
+        self.assertRegex(done.err, r"\nThe command and its descendants: .* devices: [^\\]*\.\n\Z")
 
     def test_input_of_the_command_is_ours(self):
         done = self.watch("--", "cat", stdin=None, input=b"hello\n")
@@ -87,6 +88,23 @@ class Command(WatchCase):
             self.assert_status(done, 127)
             self.assertIn("no-such-command-here: No such file", done.err)
             self.assertEqual(done.out, "")
+
+    def test_command_that_is_nowhere_in_a_path_with_closed_folders(self):
+        closed, here = self.dir / "closed", self.dir / "here"
+        closed.mkdir()
+        (here / "folder").mkdir(parents=True)
+        (here / "not-executable").touch(mode=0o644)
+        closed.chmod(0)
+        self.addCleanup(closed.chmod, 0o700)
+        env = {**os.environ, "PATH": f"{closed}:{here}:/usr/bin:/bin"}
+        for command, status, why in (("no-such-command-here", 127, "No such file"),
+                                     ("folder", 127, "No such file"),
+                                     ("not-executable", 126, "Permission denied"),
+                                     (f"{closed}/x", 126, "Permission denied"),
+                                     ("true", 0, "")):
+            done = self.watch("--", command, env=env, stranger=is_root())
+            self.assert_status(done, status)
+            self.assertIn(why, done.err)
 
     def test_command_that_cannot_be_run(self):
         for path in ("/etc/passwd", "/"):
@@ -214,11 +232,11 @@ def read_until(fd, wanted, rest=False):
 
 class Usage(WatchCase):
     def test_wrong_usage(self):
-        for args, words in ((["--interval", "5ms"], "from 10ms"), (["--interval", "1"], "TIME"),
-                            (["--interval", "2h"], "1h"), (["--interval", "-1s"], "TIME"),
-                            (["--interval", "0x10s"], "TIME"), (["--interval", "1e3s"], "TIME"),
-                            (["--interval", "1.2.3s"], "TIME"), (["--duration", "0s"], "TIME"),
-                            (["--interval", ".s"], "TIME"),
+        for args, words in ((["--interval", "5ms"], "from 10ms"), (["--interval", "1"], "a time"),
+                            (["--interval", "2h"], "1h"), (["--interval", "-1s"], "a time"),
+                            (["--interval", "0x10s"], "a time"), (["--interval", "1e3s"], "a time"),
+                            (["--interval", "1.2.3s"], "a time"), (["--duration", "0s"], "a time"),
+                            (["--interval", ".s"], "a time"),
                             (["--duration", "1s", "--", "true"], "without a command"),
                             (["--json", "-", "--csv", "-"], "standard output"),
                             (["--intervall", "1s"], "--interval?")):

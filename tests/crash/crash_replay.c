@@ -24,6 +24,7 @@
 #include "op_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,12 +219,13 @@ static int all_whole(struct replay *p)
     int r = 0;
     for (unsigned t = 0; !r && t < OP_LOG_TIERS; t++) {
         struct mr_ckpt_list list = {0};
-        r = mr_ckpt_scan(p->dirs[t], NULL, &list);
+        struct mr_ckpt_dir dir = {open(p->dirs[t], O_RDONLY | O_DIRECTORY), p->dirs[t]};
+        r = mr_ckpt_scan(dir.fd, ".", NULL, &list);
         for (size_t i = 0; !r && i < list.n; i++) {
             struct mr_ckpt_view v;
             struct mr_error err = {0};
             uint64_t bytes;
-            r = mr_ckpt_view_open_flat(p->dirs[t], &list.items[i], NULL, &v, &err);
+            r = mr_ckpt_view_open_flat(&dir, &list.items[i], NULL, &v, &err);
             if (!r) {
                 r = mr_loader_run(p->loader, &v, NULL, &bytes, &err);
                 mr_ckpt_view_fini(&v);
@@ -232,6 +234,7 @@ static int all_whole(struct replay *p)
                 snprintf(p->why, sizeof p->why, "%s", err.text);
         }
         mr_ckpt_list_fini(&list);
+        close(dir.fd);
     }
     return !r;
 }
@@ -244,7 +247,7 @@ static int count(void *ctx, const char *name)
 {
     struct leftovers *n = ctx;
     const char *dot = strrchr(name, '.');
-    n->n_temporary += (unsigned)mr_ckpt_temp_parse(name, NULL);
+    n->n_temporary += (unsigned)mr_ckpt_temp_parse(name, NULL, NULL);
     n->n_index += dot && !strcmp(dot, ".index");
     n->n_data += dot && !strncmp(dot, ".data-", 6);
     return 0;
@@ -267,7 +270,7 @@ static int clean(struct replay *p, struct op_log *log)
         if (r)
             return r;
         mr_tier_close(&t);
-        mr_ckpt_each_name(p->dirs[i], count, &n);
+        mr_ckpt_each_name(AT_FDCWD, p->dirs[i], count, &n);
     }
     return (int)n.n_temporary + abs((int)n.n_data - (int)n.n_index);
 }

@@ -2,8 +2,8 @@
  *
  * A record is an operation or a report.  A file is known by the record that created it, whatever
  * its name is later.  Building walks the records twice: names of each folder, then bytes of the
- * files that have a name.  Temporaries' bytes do not count in the fingerprint, but for an index:
- * nobody else's are looked at.
+ * files that have a name.  Temporaries' bytes do not count in the fingerprint, but for an index and
+ * an older graph: nobody else's are looked at.
  *
  * Lock: l->mu guards the records while the run goes on; later there is one thread. */
 #include "op_log.h"
@@ -328,7 +328,7 @@ uint64_t op_log_build(struct op_log *l, size_t n, const uint8_t *keep)
                 apply_bytes(e, &l->records[i], keep);
         mr_digest_add(&digest, &e->tag, sizeof e->tag);
         mr_digest_add(&digest, e->name, strlen(e->name) + 1);
-        if (!mr_ckpt_temp_parse(e->name, was) ||
+        if (!mr_ckpt_temp_parse(e->name, was, NULL) || strstr(was, MR_OLD) ||
             mr_ckpt_stem_parse(was, stem, &shard, &n_shards) == MR_STEM_INDEX) {
             mr_digest_add(&digest, &e->size, sizeof e->size);
             mr_digest_add(&digest, e->bytes, e->size);

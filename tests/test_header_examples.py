@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""test_header_examples.py - the examples in public headers, and README's, compile and run, and the
+formatter leaves them alone.
+
+An example is a comment of its own that begins with "Example:".  It is the body of a main() with all
+public headers, in a folder that has photos/CLASS/*.jpg and photo.jpg.
+
+The build's folder, compiler and sanitizer come in BUILD, COMPILER and SANITIZER."""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from system_kit import STRACE_ENV, TIMEOUT_S, TempDirCase, main, needs, run
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+HEADERS = sorted((SOURCE / "include" / "millrace").glob("*.h"))
+MAIN = """\
+#include <millrace/checkpoint.h>
+#include <millrace/dataset.h>
+#include <millrace/image.h>
+#include <millrace/pipeline.h>
+#include <millrace/store.h>
+#include <millrace/trace.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+%s
+    return 0;
+}
+"""
+
+
+def comments(text):
+    return re.findall(r"/\*(.*?)\*/", text, re.S)
+
+
+def example_in(header):
+    """The code of a header's example, None when it has none."""
+    found = [c for c in comments(header.read_text()) if c.startswith(" Example:\n")]
+    assert len(found) <= 1, header
+    if not found:
+        return None
+    return "\n".join(line.removeprefix(" *") for line in found[0].splitlines()[1:])
+
+
+class Examples(TempDirCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.photos = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.photos)
+        done = run("generate", "--preset", "caltech101", "--out", cls.photos, "--count", 64,
+                   "--classes", 2)
+        assert done.status == 0, done
+
+    def setUp(self):
+        super().setUp()
+        (self.dir / "photos").symlink_to(self.photos)
+        shutil.copy(next(self.photos.rglob("*.jpg")), self.dir / "photo.jpg")
+
+    def output_of(self, code):
+        """Compile and run the body of a main()."""
+        (self.dir / "example.c").write_text(MAIN % code)
+        sanitizer = os.environ["SANITIZER"]
+        library = pathlib.Path(os.environ["BUILD"], "src")
+        done = subprocess.run(
+            [*shlex.split(os.environ["COMPILER"]), "-std=gnu11", "-Wall", "-Wextra", "-Werror",
+             *([] if sanitizer == "none" else [f"-fsanitize={sanitizer}"]),
+             "-I", SOURCE / "include", "-o", "example", "example.c", f"-L{library}", "-lmillrace",
+             f"-Wl,-rpath,{library}"],
+            cwd=self.dir, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = subprocess.run([self.dir / "example"], cwd=self.dir, capture_output=True, text=True,
+                              env=STRACE_ENV, timeout=TIMEOUT_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def of(self, name):
+        code = example_in(SOURCE / "include" / "millrace" / name)
+        self.assertIsNotNone(code, name)
+        return self.output_of(code)
+
+    def test_checkpoint(self):
+        self.assertEqual(self.of("checkpoint.h"), "")
+        listed = run("checkpoint", "ls", self.dir / "ckpt", "--json", "-").json["results"]
+        self.assertEqual([r["step"] for r in listed], [100, 80, 60, 40, 20])
+
+    def test_image(self):
+        self.assertEqual(self.of("image.h"), "")
+        (self.dir / "photo.jpg").write_bytes(b"no photo")
+        self.assertNotEqual(self.of("image.h"), "")
+
+    def test_pipeline(self):
+        self.assertRegex(self.of("pipeline.h"), r"\A(\d+ bytes, label [01]\n){64}\Z")
+
+    def test_trace(self):
+        self.assertEqual(self.of("trace.h"), "")
+        self.assertIn('"name":"Train"', (self.dir / "run.json").read_text())
+
+    def test_readme(self):
+        code, = re.findall(r"```c\n(.*?)```", (SOURCE / "README.md").read_text(), re.S)
+        self.assertEqual(self.output_of(code), "")
+
+
+class Form(TempDirCase):
+    def test_no_other_comment_of_a_header_holds_code(self):
+        for header in HEADERS:
+            for comment in comments(header.read_text()):
+                if not comment.startswith(" Example:\n"):
+                    self.assertNotRegex(comment, r"(?m)^ \*\s+[^`\n]*\bmr_\w+\(.*\);", header)
+
+    def test_examples_keep_to_the_columns(self):
+        for header in HEADERS:
+            for line in (example_in(header) or "").splitlines():
+                self.assertLessEqual(len(line), 98, header)
+
+    @needs("clang-format")
+    def test_the_formatter_does_not_touch_examples(self):
+        long = "    f(" + ", ".join(["argument"] * 20) + ");"
+        text = f"/* Example:\n *\n * {long}\n *     second(line);\n */\nint x;\n"
+        for content in (text, *(h.read_text() for h in HEADERS if example_in(h))):
+            made = subprocess.run(["clang-format", f"--assume-filename={HEADERS[0]}"],
+                                  input=content, text=True, stdout=subprocess.PIPE, check=True).stdout
+            self.assertIn(re.search(r"/\* Example:.*?\*/", content, re.S)[0], made)
+
+
+if __name__ == "__main__":
+    main()
