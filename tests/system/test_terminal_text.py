@@ -16,7 +16,7 @@ EVIL = os.fsdecode("Grüße\x1b[31m\nFORGED: all is well\r\x7f\u009b2J".encode()
 SHOWN = r"Grüße\x1b[31m\x0aFORGED: all is well\x0d\x7f\xc2\x9b2J\x9b日本"
 TEXT = EVIL.replace("\udc9b", "")  # as far as it is UTF-8
 SHOWN_TEXT = r"Grüße\x1b[31m\x0aFORGED: all is well\x0d\x7f\xc2\x9b2J日本"
-SOURCES = pathlib.Path(__file__).parent.parent / "cli"
+SOURCES = pathlib.Path(__file__).parent.parent.parent / "cli"
 
 
 def control_characters(text):

@@ -1,6 +1,6 @@
 /* fuzz_jpeg.c - any bytes through the JPEG path: planes, scaled transforms, crops, exact, tolerant.
  *
- * libFuzzer's entry; run_corpus.c calls it for the files of tests/corpus/jpeg as a plain test.
+ * libFuzzer's entry; run_corpus.c calls it for the files of tests/fuzz/corpus/jpeg as a plain test.
  * The first byte selects the options, the rest is the file. */
 #include "fuzz_image.h"
 

@@ -164,7 +164,7 @@ class Help(CliCase):
 
 class Studies(CliCase):
     """The studies are cited, and every experiment of theirs has its figure and its command."""
-    README = pathlib.Path(__file__).resolve().parent.parent / "README.md"
+    README = pathlib.Path(__file__).resolve().parent.parent.parent / "README.md"
     TITLES = ("Characterizing Deep-Learning I/O Workloads in TensorFlow",
               "Initial Characterization of I/O in Large-Scale Deep Learning Applications",
               "An Initial Look at Deep Learning IO Performance")

@@ -16,7 +16,7 @@ import tempfile
 
 from system_kit import STRACE_ENV, TIMEOUT_S, TempDirCase, main, needs, run
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADERS = sorted((SOURCE / "include" / "millrace").glob("*.h"))
 MAIN = """\
 #include <millrace/checkpoint.h>

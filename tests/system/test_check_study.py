@@ -10,7 +10,7 @@ import unittest
 
 import study_fixture
 
-PROGRAM = pathlib.Path(__file__).parent.parent / "bench" / "check_study.py"
+PROGRAM = pathlib.Path(__file__).parent.parent.parent / "bench" / "check_study.py"
 _spec = importlib.util.spec_from_file_location("check_study", PROGRAM)
 check_study = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(check_study)

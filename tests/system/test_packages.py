@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SCRIPT = SOURCE / "tools" / "install-deps"
 TIMEOUT_S = 120
 

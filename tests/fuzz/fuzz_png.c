@@ -1,6 +1,6 @@
 /* fuzz_png.c - any bytes through the PNG path.
  *
- * libFuzzer's entry; run_corpus.c calls it for the files of tests/corpus/png as a plain test.
+ * libFuzzer's entry; run_corpus.c calls it for the files of tests/fuzz/corpus/png as a plain test.
  * The first byte selects the options, the rest is the file.  A fuzzer does not guess checksums, so
  * those of the chunks are made right first. */
 #include "fuzz_image.h"

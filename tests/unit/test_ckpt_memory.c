@@ -1,4 +1,4 @@
-/* test_ckpt_memory.c - what checkpoints allocate, counted by tests/faults.c: sizes that a file only
+/* test_ckpt_memory.c - what checkpoints allocate, counted by tests/kit/faults.c: sizes that a file only
  * claims never reach malloc, and a run has the memory that it said it would, from opening on. */
 #include "unit.h"
 

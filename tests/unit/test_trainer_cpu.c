@@ -1,6 +1,6 @@
 /* test_trainer_cpu.c - the training loop with the real network: batches of two images, few steps.
  * SKIP without oneDNN, and under sanitizers, where a network of 59 million parameters takes too
- * long (tests/test_net.c has small ones there). */
+ * long (tests/unit/test_net.c has small ones there). */
 #include "unit.h"
 
 #include "net.h"

@@ -10,7 +10,7 @@ import subprocess
 
 from system_kit import STRACE_ENV, TIMEOUT_S, TempDirCase, main, make_files, needs
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SANITIZER = os.environ["SANITIZER"]
 
 

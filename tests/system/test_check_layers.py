@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-CHECK = pathlib.Path(__file__).resolve().parent / "check_layers"
+CHECK = pathlib.Path(__file__).resolve().parent.parent / "check_layers"
 
 MESON = """\
 libraries = [

@@ -462,7 +462,7 @@ class OneStudy(ReportCase):
         self.assertIn(">128</text>", section(text, "files"))
 
     def test_no_verdict_is_not_a_good_one(self):
-        css = (pathlib.Path(__file__).parent.parent / "src/report/page.css").read_text()
+        css = (pathlib.Path(__file__).parent.parent.parent / "src/report/page.css").read_text()
         self.assertIn(".verdict{border-left:5px solid var(--line)}", css)
         self.assertIn(".verdict.fine{border-left-color:var(--good)}", css)
         self.assertIn('class="verdict "', self.render(study_fixture.study([])))
@@ -570,7 +570,7 @@ class MadeUp(unittest.TestCase):
     def test_checkpoints_have_fields_that_a_study_writes(self):
         """All other experiments are compared with measured ones by test_study_few; this one would
         write gigabytes."""
-        source = pathlib.Path(__file__).parent.parent / "src/study/exp_checkpoint.c"
+        source = pathlib.Path(__file__).parent.parent.parent / "src/study/exp_checkpoint.c"
         written = set(re.findall(r'mr_json_set\(p, "(\w+)"', source.read_text()))
         for p in study_fixture.checkpoint(1):
             self.assertEqual(set(p), written)

@@ -8,7 +8,7 @@ import pathlib
 import re
 import unittest
 
-CSS = (pathlib.Path(__file__).parent.parent / "src/report/page.css").read_text()
+CSS = (pathlib.Path(__file__).parent.parent.parent / "src/report/page.css").read_text()
 SEEN = {
     "everyone": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216),
