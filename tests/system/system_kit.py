@@ -170,7 +170,18 @@ def mount_small_disk(case, image, where, mib):
         if done.returncode:
             case.skipTest(f"{command[0]} does not work here: {text(done.stderr).strip()}")
     case.addCleanup(subprocess.run, ["umount", "-l", where], capture_output=True)
+    limit_device(where)
     pathlib.Path(where, "lost+found").rmdir()
+
+
+def limit_device(where, **limits):
+    """Control groups (version 1) limit the block device below a folder: read_bps=4000000.  What is
+    not named is unlimited: limits outlive a loop device and the program that set them."""
+    device = os.stat(where).st_dev
+    for kind in ("read_bps", "write_bps", "read_iops", "write_iops"):
+        path = pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{kind}_device")
+        if os.access(path, os.W_OK):
+            path.write_text(f"{os.major(device)}:{os.minor(device)} {limits.get(kind, 0)}")
 
 
 class OnTerminal:

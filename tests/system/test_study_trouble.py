@@ -216,10 +216,8 @@ class Trouble(StudyCase):
         where = self.small_disk(32)
         shutil.copytree(self.data, where / "set")
         os.sync()
-        device = os.stat(where).st_dev
-        device = f"{os.major(device)}:{os.minor(device)}"
-        limit.write_text(f"{device} {bytes_per_s}")
-        self.addCleanup(limit.write_text, f"{device} 0")
+        self.addCleanup(system_kit.limit_device, where)
+        system_kit.limit_device(where, read_bps=bytes_per_s)
         done = run("evict", where / "set")
         self.assertIn("after 0 B", done.out)
         return where
