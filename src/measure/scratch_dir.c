@@ -1,16 +1,18 @@
 /* scratch_dir.c - see scratch_dir.h.
  *
  * The process that uses a folder holds an exclusive flock on it, which ends with the process in any
- * case.  So a folder with our name and without a lock is nobody's: whoever finds it takes the lock,
- * removes it, and lets go.  A folder that was just made and not locked yet looks the same; its
- * maker therefore looks, once it has the lock, whether the folder still exists, and makes another
- * if not.
+ * case.  So a folder with our name and without a lock is a killed run's: whoever finds it takes the
+ * lock and removes it.  A folder is made under another name, locked, and only then gets ours:
  *
- * On a network file system a lock may be seen on one machine only.  So the name says whose it is,
+ *     .millrace-newborn-HOST-BOOT-XXXXXX      made, perhaps not locked yet
+ *     .millrace-scratch-HOST-BOOT-XXXXXX      locked, or left by a killed run
  *
- *     .millrace-scratch-HOST-BOOT-XXXXXX      BOOT: first 8 digits of the kernel's boot id
+ * A newborn that is found without a lock is removed as well, since its maker may have been killed; a
+ * maker that is alive finds that out when it renames, and makes another.  That is no killed run's.
  *
- * and a folder of another host that was booted at another time stays, locked or not.
+ * On a network file system a lock may be seen on one machine only.  So the name says whose it is
+ * (BOOT: first 8 digits of the kernel's boot id), and a folder of another host that was booted at
+ * another time stays, locked or not.
  *
  * Only folders of our own user are removed, and with them all that is below them in the same file
  * system.  Links are not followed. */
@@ -32,11 +34,14 @@
 #include <unistd.h>
 
 #define PREFIX       ".millrace-scratch-"
+#define NEWBORN      ".millrace-newborn-"
 #define MAX_ATTEMPTS 16
 #define HOST_CHARS   32
 #define BOOT_CHARS   8
 #define DRAWN        "XXXXXX"
 #define NO_BOOT      "unknown_" /* as long as any other, and like none */
+
+_Static_assert(sizeof NEWBORN == sizeof PREFIX, "one name becomes the other in place");
 
 struct owner {
     char host[HOST_CHARS + 1], boot[BOOT_CHARS + 1];
@@ -70,11 +75,11 @@ static void find_owner(struct owner *o)
 }
 
 /* May a lock on a folder of this name be trusted: is it of this host, or of this kernel? */
-static int is_ours(const struct owner *o, const char *name)
+static int is_ours(const struct owner *o, const char *name, const char *kind)
 {
     const size_t prefix = sizeof PREFIX - 1, tail = 1 + BOOT_CHARS + 1 + sizeof DRAWN - 1;
     size_t n = strlen(name);
-    if (strncmp(name, PREFIX, prefix) || n <= prefix + tail)
+    if (strncmp(name, kind, prefix) || n <= prefix + tail)
         return 0;
     const char *host = name + prefix, *boot = name + n - tail + 1;
     size_t host_len = n - prefix - tail;
@@ -145,30 +150,34 @@ static unsigned remove_leftovers(const char *dir, const struct owner *o)
     DIR *d = opendir(dir);
     struct dirent *e;
     while (d && (e = readdir(d)))
-        if (is_ours(o, e->d_name))
+        if (is_ours(o, e->d_name, PREFIX))
             n += (unsigned)remove_stale(dirfd(d), e->d_name);
+        else if (is_ours(o, e->d_name, NEWBORN))
+            remove_stale(dirfd(d), e->d_name);
     if (d)
         closedir(d);
     return n;
 }
 
-/* Make a folder and lock it.  1: somebody took it for a leftover in between. */
+/* Make a folder, lock it, give it its name.  1: somebody removed it before it was locked. */
 static int make(const char *dir, const struct owner *o, struct mr_scratch *s)
 {
-    struct stat st;
-    snprintf(s->path, sizeof s->path, "%s/" PREFIX "%s-%s-" DRAWN, dir, o->host, o->boot);
-    if (!mkdtemp(s->path))
+    char newborn[PATH_MAX];
+    snprintf(newborn, sizeof newborn, "%s/" NEWBORN "%s-%s-" DRAWN, dir, o->host, o->boot);
+    if (!mkdtemp(newborn))
         return -errno;
-    s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(s->path, sizeof s->path, "%s", newborn);
+    memcpy(s->path + strlen(dir) + 1, PREFIX, sizeof PREFIX - 1);
+    s->fd = open(newborn, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = s->fd < 0 ? -errno : 0;
     /* Without locks nobody will take it for a leftover either: remove_stale wants one. */
-    if (!r && (flock(s->fd, LOCK_EX), stat(s->path, &st)))
+    if (!r && (flock(s->fd, LOCK_EX), rename(newborn, s->path)))
         r = -errno;
     if (!r)
         return 0;
     if (s->fd >= 0)
         close(s->fd);
-    rmdir(s->path);
+    rmdir(newborn);
     return r == -ENOENT ? 1 : r;
 }
 

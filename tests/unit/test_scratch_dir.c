@@ -92,6 +92,46 @@ static void what_a_killed_process_left_is_removed(void **state)
     assert_int_equal(tempdir_count(t->path), 0);
 }
 
+static void rename_only(const char *dir, const char *from, const char *to);
+
+/* A run that was just begun has made its folder and not locked it yet: that is no killed run. */
+static void a_folder_that_is_being_made_is_no_killed_run(void **state)
+{
+    struct tempdir *t = *state;
+    leave_one(t->path);
+    rename_only(t->path, "-scratch-", "-newborn-");
+    struct mr_scratch *s = opened(t->path);
+    assert_int_equal(mr_scratch_n_stale(s), 0);
+    assert_int_equal(tempdir_count(t->path), 1); /* its maker makes another */
+    mr_scratch_close(s);
+    assert_int_equal(tempdir_count(t->path), 0);
+}
+
+/* Many processes begin and end at once: each has its folder, none says that another was killed. */
+static void runs_that_begin_at_once_do_not_disturb_each_other(void **state)
+{
+    struct tempdir *t = *state;
+    enum { N_PROCESSES = 8, N_TIMES = 200 };
+    for (int i = 0; i < N_PROCESSES; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        for (int k = 0; !child && k <= N_TIMES; k++) {
+            struct mr_scratch *s = NULL;
+            if (k == N_TIMES)
+                _exit(0);
+            if (mr_scratch_open(t->path, &s, NULL) || mr_scratch_n_stale(s) ||
+                access(mr_scratch_path(s), F_OK))
+                _exit(1);
+            mr_scratch_close(s);
+        }
+    }
+    for (int i = 0, status; i < N_PROCESSES; i++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(tempdir_count(t->path), 0);
+}
+
 static void folders_in_it_go_and_what_links_name_stays(void **state)
 {
     struct tempdir *t = *state;
@@ -231,6 +271,8 @@ int main(void)
         WITH_TEMPDIR(everything_goes_when_it_is_closed),
         WITH_TEMPDIR(a_file_without_a_name_is_not_there),
         WITH_TEMPDIR(what_a_killed_process_left_is_removed),
+        WITH_TEMPDIR(a_folder_that_is_being_made_is_no_killed_run),
+        WITH_TEMPDIR(runs_that_begin_at_once_do_not_disturb_each_other),
         WITH_TEMPDIR(folders_in_it_go_and_what_links_name_stays),
         WITH_TEMPDIR(those_of_another_host_stay_whose_locks_nobody_sees),
         WITH_TEMPDIR(a_folder_in_use_and_things_of_others_stay),
