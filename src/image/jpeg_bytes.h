@@ -8,6 +8,8 @@
 #include <stddef.h>
 
 #define MR_JPEG_WINDOW ((size_t)48 << 10) /* bytes that are unstuffed in one go, at the most */
+/* Bytes in front of any position in the window that may be read again. */
+#define MR_JPEG_LEAD ((size_t)8)
 /* Bytes behind the window that may be read, whatever they are, and written by a vector that
  * reaches too far. */
 #define MR_JPEG_BEYOND ((size_t)16 << 10)
@@ -18,7 +20,7 @@ typedef size_t mr_copy_plain_fn(const uint8_t *in, size_t n, uint8_t *out);
 
 struct mr_jpeg_bytes {
     const uint8_t *in, *in_end; /* what is not in the window yet */
-    struct mr_buffer memory;    /* the window and what lies beyond */
+    struct mr_buffer memory;    /* the window, what leads to it and what lies beyond */
     uint8_t *end;               /* of the bytes in the window */
     unsigned marker;            /* that follows `end`, and has been taken; 0: none yet */
     mr_copy_plain_fn *copy_plain;

@@ -18,7 +18,8 @@
 #include <string.h>
 
 #define N_ENTRIES (1u << MR_AC_BITS)
-#define MAX_SIZE  6 /* bits of a value that fits into an entry */
+#define MAX_SIZE  7 /* bits of a value that fits into an entry */
+#define MAX_FIRST 4 /* places that the first of two symbols may advance */
 
 static int is_same(const struct mr_jpeg_codes *c, const struct mr_jpeg_huffman *h)
 {
@@ -58,16 +59,32 @@ int mr_jpeg_long_code(const struct mr_jpeg_codes *c, uint32_t next, unsigned see
     return c->symbols[((int32_t)(next >> (16 - bits)) + c->offset[bits]) & 255];
 }
 
-static uint32_t entry(unsigned bits, unsigned advance_1, unsigned advance, int value)
+/* A symbol alone. */
+static uint32_t entry(unsigned bits, unsigned advance, int value)
 {
-    uint32_t v = (uint32_t)value & 127;
-    return bits | advance_1 << MR_AC_FIRST_AT | advance << MR_AC_ADVANCE_AT |
-           v << MR_AC_VALUE_1_AT | v << MR_AC_VALUE_2_AT;
+    uint32_t v = (uint32_t)value & 255;
+    return bits | (advance == 1 ? v << MR_AC_VALUE_1_AT : 0) | advance << MR_AC_ADVANCE_AT |
+           v << MR_AC_VALUE_2_AT;
 }
 
 static uint32_t slow_entry(unsigned code_bits, unsigned symbol)
 {
-    return MR_AC_SLOW | code_bits << MR_AC_FIRST_AT | symbol << MR_AC_VALUE_1_AT;
+    return MR_AC_SLOW | code_bits << MR_AC_VALUE_1_AT | symbol << MR_AC_ADVANCE_AT;
+}
+
+static unsigned bits_of(uint32_t e)
+{
+    return e & 63;
+}
+
+static unsigned advance_of(uint32_t e)
+{
+    return e >> MR_AC_ADVANCE_AT & 255;
+}
+
+static uint32_t value_of(uint32_t e)
+{
+    return e >> MR_AC_VALUE_2_AT;
 }
 
 static unsigned fill(uint32_t *at, uint32_t e, unsigned n)
@@ -82,37 +99,47 @@ static unsigned fill_symbol(uint32_t *at, unsigned symbol, unsigned bits)
 {
     unsigned run = symbol >> 4, size = symbol & 15, room = MR_AC_BITS - bits;
     if (!size && run == 15)
-        return fill(at, entry(bits, 16, 16, 0), 1u << room);
+        return fill(at, entry(bits, 16, 0), 1u << room);
     if (!size) /* as libjpeg has it, whatever the run */
-        return fill(at, entry(bits, 31, MR_AC_END, 0), 1u << room);
+        return fill(at, entry(bits, MR_AC_END + 1, 0), 1u << room);
     if (size > room || size > MAX_SIZE)
         return fill(at, slow_entry(bits, symbol), 1u << room);
     int half = 1 << (size - 1);
     for (int i = 0; i < 1 << room; i++) { /* values without their leading 1 are negative */
         int v = i >> (room - size);
-        at[i] = entry(bits + size, run + 1, run + 1, v < half ? v - 2 * half + 1 : v);
+        at[i] = entry(bits + size, run + 1, v < half ? v - 2 * half + 1 : v);
     }
     return 1u << room;
+}
+
+/* The entry of two symbols, of which neither is slow and the first is not the end; that of the
+ * first alone where an entry cannot hold both. */
+static uint32_t pair(uint32_t e, uint32_t next)
+{
+    const uint32_t value_1 = 255u << MR_AC_VALUE_1_AT;
+    int is_zeros = value_of(e) == 0;
+    if (advance_of(next) > MR_AC_END)
+        return is_zeros ? e : e + bits_of(next) + ((uint32_t)MR_AC_END << MR_AC_ADVANCE_AT);
+    if (is_zeros)
+        return (next & ~value_1) + bits_of(e) + (advance_of(e) << MR_AC_ADVANCE_AT);
+    if (advance_of(e) > MAX_FIRST)
+        return e;
+    return (next & ~value_1) + bits_of(e) + (advance_of(e) << MR_AC_ADVANCE_AT) +
+           (value_of(e) << MR_AC_VALUE_1_AT) + ((advance_of(e) - 1) << MR_AC_FIRST_AT);
 }
 
 /* Add to n entries, of one symbol with its value, the symbol that follows, where that fits. */
 static void add_second(const uint32_t *single, uint32_t *lookup, unsigned at, unsigned n)
 {
-    const uint32_t advance_field = 127u << MR_AC_ADVANCE_AT;
-    const uint32_t last_value = 127u << MR_AC_VALUE_2_AT;
-    unsigned bits = single[at] & 63;
-    if (bits == MR_AC_SLOW || (single[at] & advance_field) >= (uint32_t)MR_AC_END
-                                                                  << MR_AC_ADVANCE_AT)
-        bits = MR_AC_BITS;
-    if (bits + 1 >= MR_AC_BITS) {
+    unsigned bits = bits_of(single[at]);
+    if (bits & MR_AC_SLOW || advance_of(single[at]) > MR_AC_END || bits + 1 >= MR_AC_BITS) {
         memcpy(lookup + at, single + at, n * sizeof *lookup);
         return;
     }
     for (unsigned i = at; i < at + n; i++) {
-        uint32_t e = single[i], next = single[(i << bits) & (N_ENTRIES - 1)];
-        unsigned more = next & 63; /* too many for a slow one */
-        uint32_t both = (e & ~last_value) + more + (next & advance_field) + (next & last_value);
-        lookup[i] = more <= MR_AC_BITS - bits ? both : e;
+        uint32_t next = single[(i << bits) & (N_ENTRIES - 1)];
+        /* A slow one has too many. */
+        lookup[i] = bits + bits_of(next) <= MR_AC_BITS ? pair(single[i], next) : single[i];
     }
 }
 

@@ -21,31 +21,39 @@ struct mr_jpeg_codes {
 
 /* lookup[next 11 bits]:
  *
- *     31       25 24       18 17       11 10        6 5         0
- *    +-----------+-----------+-----------+-----------+-----------+
- *    | value 2   | value 1   | advance   | advance 1 | bits      |
- *    +-----------+-----------+-----------+-----------+-----------+
+ *     31       24 23       16 15        8 7       6 5      5 4     0
+ *    +-----------+-----------+-----------+---------+--------+-------+
+ *    | value 2   | value 1   | advance   | first   | SLOW   | bits  |
+ *    +-----------+-----------+-----------+---------+--------+-------+
  *
- * The first symbol lies `advance 1` further in the zigzag than the last coefficient and has value
- * 1; the second lies `advance` further and has value 2; both together take `bits`.  Where only one
- * fits into 11 bits, the second is the first again.  Sixteen zeros are an advance of 16 with the
- * value 0.  The end of block adds MR_AC_END to `advance`; as a first symbol it has an `advance 1`
- * of 31 and the value 0, which is stored where there is nothing yet.
+ * A symbol lies `advance` further in the zigzag than the last coefficient and has value 2.  A
+ * symbol in front of it lies `first` + 1 further and has value 1; all together take `bits`. Symbols
+ * are paired where the first has a run below 4.  Sixteen zeros are an advance of 16 with the value
+ * 0, or 16 more for the symbol behind them.
  *
- * bits = MR_AC_SLOW: no symbol fits with its value.  Then `value 1` and the bit above it are the
- * symbol and `advance 1` is the length of its code, or 0 where that too is longer than 11 bits.
+ * The decoder stores both values, always, so value 1 of a single symbol must do no harm.  It is 0
+ * and goes one place further: into the symbol's run, where there is nothing yet.  Only a symbol
+ * without a run lies there itself, and then value 1 is its own.
  *
- * Four bytes an entry: two tables, coefficients and input must share the first-level cache, often
- * with another thread.  More bits find more pairs and still lose. */
+ * The end of block adds MR_AC_END to the advance of the symbol in front of it.  Alone it has the
+ * value 0, which no other symbol in front of an end has, and advances by MR_AC_END + 1.
+ *
+ * SLOW: no symbol fits with its value.  Then `advance` is the symbol and `value 1` the length of
+ * its code, or 0 where that too is longer than 11 bits.
+ *
+ * The values and `advance` are whole bytes, which processors extract in an instruction or two, the
+ * second byte soonest.  Four bytes an entry: two tables, coefficients and input must share the
+ * first-level cache, often with another thread.  More bits find more pairs and still lose. */
 struct mr_jpeg_ac_table {
     uint32_t lookup[1 << MR_AC_BITS];
     struct mr_jpeg_codes codes;
     int paired;
 };
-#define MR_AC_SLOW 32 /* a bit of its own: shifts need not wait until `bits` was looked at */
-#define MR_AC_END  64 /* more than any place, so that the end of a block is one comparison */
+#define MR_AC_SLOW 32  /* a bit of its own: shifts need not wait until `bits` was looked at */
+#define MR_AC_END  128 /* more than any place, so that the end of a block is one comparison */
+#define MR_AC_MOST 32  /* that two symbols advance without the end */
 
-enum { MR_AC_FIRST_AT = 6, MR_AC_ADVANCE_AT = 11, MR_AC_VALUE_1_AT = 18, MR_AC_VALUE_2_AT = 25 };
+enum { MR_AC_FIRST_AT = 6, MR_AC_ADVANCE_AT = 8, MR_AC_VALUE_1_AT = 16, MR_AC_VALUE_2_AT = 24 };
 
 /* lookup[next 9 bits]: 0..7 bits of code and value, 8..15 bits of the code, 16..23 bits of the
  * value.  0: a longer code. */

@@ -9,25 +9,35 @@
  * Symbols.  One lookup yields up to two coefficients (jpeg_huffman.h), both are stored, and only
  * then is looked whether the block is over: the end of block is an advance so large that the one
  * comparison with 63 finds it too.  Stores behind the block's end go to its DC place, which is
- * written last.
+ * written last.  k, the place in the zigzag of the last coefficient, is kept as a pointer into
+ * places[].
+ *
+ * A lookup that went past the 63rd coefficient is undone and its first symbol taken alone: that may
+ * be the block's last, and the second symbol the next block's.
  *
  * Each lookup waits for the shift that the one before asked for, and a refill would lengthen that
  * chain; so it is done between a lookup and its shift, when there is nothing to do but wait for the
  * table.  The lookup then must do with bits from before.  Of 56 bits the lookup that refills takes
  * 11, three plain ones 33, and 11 are there for the next that refills; or a DC value takes 12,
  * three plain ones 33, and 11 are left.  Whatever ends a block leaves 11 at least: a DC lookup
- * needs 9.
+ * needs 9.  A symbol that no lookup holds refills first and takes 31; the lookup that refills comes
+ * next and finds 25.
  *
  * Coefficients are stored where the inverse transform wants them: row by row, four blocks side by
  * side, 32 values from row to row.
  *
  * Bounds, all of them:
  *   out    places[] maps every k to one of the block's 64 places.  k is at most 62 before a lookup
- *          and grows by 16 + MR_AC_END at the most, so it stays below 160.
+ *          and grows by at most 32: two symbols of 16.  An end adds 128, and one more if it is alone:
+ *          k stays below 256.  Without an end it stays below 128, so that the two are told apart.
+ *          Value 1 goes 1 to 4 places beyond k, which is less.
  *   in     A code has up to 16 bits and a value up to 15, and a block has 64 symbols at the most:
  *          at most 64 * 31 bits are 248 bytes.  A group is begun with its blocks' 256 bytes each in
  *          the window, or with the end of the segment in it.  In either case the group ends below
- *          `end` + 40 * 256 + 8, within MR_JPEG_BEYOND.
+ *          `end` + 40 * 256 + 8, within MR_JPEG_BEYOND.  Undoing a lookup reads the eight bytes in
+ *          front of `next`.  `next` is never in front of the window, and MR_JPEG_LEAD = 8 bytes lie
+ *          there: those of the scan, or, when the window begins a segment, bytes that are shifted
+ *          out, since the bits to read again are of the segment.
  *   time   each lookup takes at least one bit or gives the block up.
  * Bits behind the end of a segment may be anything.  A block that used them was given up or is
  * found by comparing the position with the end after each run of MCUs; one that did not cannot
@@ -47,40 +57,49 @@
 #define BITS        56  /* that are there after a refill */
 #define PLAIN       3   /* lookups between two that refill */
 #define LAST        63
+#define MOST_SLOW   31 /* bits of a code and its value */
 #define MOST_DC     12 /* bits of a DC value that leave enough for these and the next */
 
 _Static_assert(MR_JPEG_GROUP *MR_JPEG_MCU_BLOCKS *BLOCK_BYTES + 64 <= MR_JPEG_BEYOND, "bounds");
 _Static_assert((1 + PLAIN + 1) * MR_AC_BITS <= BITS, "refill");
 _Static_assert(MOST_DC + (PLAIN + 1) * MR_AC_BITS <= BITS, "refill");
 _Static_assert(MR_DC_BITS <= MR_AC_BITS, "refill");
+_Static_assert(MOST_SLOW + MR_AC_BITS <= BITS, "refill");
+_Static_assert(MR_JPEG_LEAD * 8 >= 64, "a lookup can be undone");
 
 /* Where the coefficient at each place of the zigzag lies, in a unit, from its block's first. */
 #define ROW(r, c) ((r)*32 + (c))
-static const uint8_t places[160] = {
-    ROW(0, 0), ROW(0, 1), ROW(1, 0), ROW(2, 0), ROW(1, 1), ROW(0, 2), ROW(0, 3), ROW(1, 2),
-    ROW(2, 1), ROW(3, 0), ROW(4, 0), ROW(3, 1), ROW(2, 2), ROW(1, 3), ROW(0, 4), ROW(0, 5),
-    ROW(1, 4), ROW(2, 3), ROW(3, 2), ROW(4, 1), ROW(5, 0), ROW(6, 0), ROW(5, 1), ROW(4, 2),
-    ROW(3, 3), ROW(2, 4), ROW(1, 5), ROW(0, 6), ROW(0, 7), ROW(1, 6), ROW(2, 5), ROW(3, 4),
-    ROW(4, 3), ROW(5, 2), ROW(6, 1), ROW(7, 0), ROW(7, 1), ROW(6, 2), ROW(5, 3), ROW(4, 4),
-    ROW(3, 5), ROW(2, 6), ROW(1, 7), ROW(2, 7), ROW(3, 6), ROW(4, 5), ROW(5, 4), ROW(6, 3),
-    ROW(7, 2), ROW(7, 3), ROW(6, 4), ROW(5, 5), ROW(4, 6), ROW(3, 7), ROW(4, 7), ROW(5, 6),
-    ROW(6, 5), ROW(7, 4), ROW(7, 5), ROW(6, 6), ROW(5, 7), ROW(6, 7), ROW(7, 6), ROW(7, 7),
-    /* the rest is 0, the DC place */
-};
-_Static_assert(LAST - 1 + 16 + MR_AC_END < sizeof places, "bounds");
+#define ZIGZAG                                                                                     \
+    ROW(0, 0), ROW(0, 1), ROW(1, 0), ROW(2, 0), ROW(1, 1), ROW(0, 2), ROW(0, 3), ROW(1, 2),        \
+        ROW(2, 1), ROW(3, 0), ROW(4, 0), ROW(3, 1), ROW(2, 2), ROW(1, 3), ROW(0, 4), ROW(0, 5),    \
+        ROW(1, 4), ROW(2, 3), ROW(3, 2), ROW(4, 1), ROW(5, 0), ROW(6, 0), ROW(5, 1), ROW(4, 2),    \
+        ROW(3, 3), ROW(2, 4), ROW(1, 5), ROW(0, 6), ROW(0, 7), ROW(1, 6), ROW(2, 5), ROW(3, 4),    \
+        ROW(4, 3), ROW(5, 2), ROW(6, 1), ROW(7, 0), ROW(7, 1), ROW(6, 2), ROW(5, 3), ROW(4, 4),    \
+        ROW(3, 5), ROW(2, 6), ROW(1, 7), ROW(2, 7), ROW(3, 6), ROW(4, 5), ROW(5, 4), ROW(6, 3),    \
+        ROW(7, 2), ROW(7, 3), ROW(6, 4), ROW(5, 5), ROW(4, 6), ROW(3, 7), ROW(4, 7), ROW(5, 6),    \
+        ROW(6, 5), ROW(7, 4), ROW(7, 5), ROW(6, 6), ROW(5, 7), ROW(6, 7), ROW(7, 6), ROW(7, 7)
+/* Twice, since k may have MR_AC_END in it; the rest is 0, the DC place. */
+static const uint8_t places[256] = {ZIGZAG, [MR_AC_END] = ZIGZAG};
+_Static_assert(LAST - 1 + MR_AC_MOST < MR_AC_END, "an end is told from an advance");
+_Static_assert(LAST - 1 + MR_AC_MOST + MR_AC_END + 1 < sizeof places, "bounds");
 
 /* ---- bits ---- */
 
 #define INLINE static inline __attribute__((always_inline))
 
+INLINE uint64_t eight_bytes(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
 INLINE void refill(struct mr_jpeg_bits *b)
 {
-    uint64_t more;
-    memcpy(&more, b->next, sizeof more);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    more = __builtin_bswap64(more);
-#endif
-    b->buffer |= more >> (b->left & 63);
+    b->buffer |= eight_bytes(b->next) >> (b->left & 63);
     b->next += (~b->left & 63) >> 3;
     b->left = (b->left & 63) | 56;
 }
@@ -91,12 +110,15 @@ INLINE void drop(struct mr_jpeg_bits *b, uint64_t n)
     b->left -= n;
 }
 
+/* What is added to a value of each size whose first bit is 0: it is negative. */
+static const int32_t negative[16] = {0,    -1,   -3,    -7,    -15,   -31,   -63,    -127,
+                                     -255, -511, -1023, -2047, -4095, -8191, -16383, -32767};
+
 /* The first `size` bits as JPEG codes a value: without its leading 1 it is negative. */
 INLINE int value_of(uint64_t buffer, unsigned size)
 {
     int v = (int)(buffer >> 1 >> (63 - size));
-    int is_negative = ~(int)((int64_t)buffer >> 63);
-    return v + (is_negative & (1 - (1 << size)));
+    return v + (~(int)((int64_t)buffer >> 63) & negative[size]);
 }
 
 /* ---- a block ---- */
@@ -122,59 +144,30 @@ INLINE int dc_difference(struct mr_jpeg_bits *b, const struct mr_jpeg_dc_table *
     return v;
 }
 
-/* A symbol that does not fit into a lookup with its value; `e` is what the lookup found.  The new
- * k, MR_AC_END more at the end of the block, or 0: none that a plain file has. */
-INLINE uint64_t slow_symbol(struct mr_jpeg_bits *b, const struct mr_jpeg_ac_table *t, uint32_t e,
-                            uint64_t k, int16_t *out)
-{
-    unsigned n_bits = e >> MR_AC_FIRST_AT & 31;
-    int symbol = (int)(e >> MR_AC_VALUE_1_AT & 255);
-    if (!n_bits)
-        symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(b->buffer >> 48), MR_AC_BITS, &n_bits);
-    if (symbol < 0)
-        return 0;
-    unsigned run = (unsigned)symbol >> 4, size = (unsigned)symbol & 15;
-    drop(b, n_bits);
-    if (!size && run != 15)
-        return k + MR_AC_END;
-    k += run + 1;
-    if (k > LAST)
-        return 0;
-    if (size)
-        out[places[k]] = (int16_t)value_of(b->buffer, size);
-    drop(b, size);
-    return k;
-}
-
 /* A walk through a block's AC symbols. */
 struct walk {
     struct mr_jpeg_bits b;
-    uint64_t k, k_1; /* places of the last and the last but one coefficient */
-    uint64_t before; /* the buffer at the last lookup */
-    uint32_t e;      /* what that found; after a slow symbol 0, or only ENDED */
+    const uint8_t *k; /* in places[]: where the last coefficient goes */
+    uint64_t e;       /* what the last lookup found */
 };
 
-#define ENDED ((uint32_t)MR_AC_END << MR_AC_ADVANCE_AT)
-
-enum step { MORE, OVER, SLOW };
+enum step { MORE, OVER, SLOW, ODD };
 
 /* Take what one lookup finds, if its bits are all there is to it.  A refill costs nothing while the
  * table is being read. */
 INLINE enum step look_up(struct walk *w, const uint32_t *lookup, int16_t *out, int refills)
 {
-    uint32_t e = w->e = lookup[w->b.buffer >> (64 - MR_AC_BITS)];
+    uint64_t e = w->e = lookup[w->b.buffer >> (64 - MR_AC_BITS)];
     if (refills)
         refill(&w->b);
     if (__builtin_expect(e & MR_AC_SLOW, 0))
         return SLOW;
-    w->before = w->b.buffer;
     w->b.buffer <<= e & 63;
     w->b.left -= e; /* what is above the low six bits vanishes modulo 64 */
-    w->k_1 = w->k + (e >> MR_AC_FIRST_AT & 31);
-    out[places[w->k_1]] = (int16_t)((int32_t)(e << (25 - MR_AC_VALUE_1_AT)) >> 25);
-    w->k += e >> MR_AC_ADVANCE_AT & 127;
-    out[places[w->k]] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
-    return w->k >= LAST ? OVER : MORE;
+    out[w->k[1 + (e >> MR_AC_FIRST_AT & 3)]] = (int8_t)(e >> MR_AC_VALUE_1_AT);
+    w->k += e >> MR_AC_ADVANCE_AT & 255;
+    out[*w->k] = (int16_t)((int32_t)e >> MR_AC_VALUE_2_AT);
+    return w->k >= places + LAST ? OVER : MORE;
 }
 
 /* Those that do not refill.  Not unrolled: after the branch that ends a block, which is often
@@ -188,43 +181,74 @@ INLINE enum step look_up_plainly(struct walk *w, const uint32_t *lookup, int16_t
     return step;
 }
 
+/* Undo the last lookup, for a slow symbol.  Before it there were 11 to 63 bits, the last of the
+ * eight bytes in front of `next`, which jpeg_bytes.h keeps. */
+INLINE void step_back(struct walk *w)
+{
+    w->k -= w->e >> MR_AC_ADVANCE_AT & 255;
+    w->b.left = (w->b.left + (w->e & 31)) & 63;
+    w->b.buffer = eight_bytes(w->b.next - MR_JPEG_LEAD) << (64 - w->b.left);
+    w->e = 0;
+}
+
+/* One symbol, alone, with its value.  OVER: it ended the block. */
+INLINE enum step slow_symbol(struct walk *w, const struct mr_jpeg_ac_table *t, int16_t *out)
+{
+    unsigned n_bits = w->e >> MR_AC_VALUE_1_AT & 255;
+    int symbol = (int)(w->e >> MR_AC_ADVANCE_AT & 255);
+    refill(&w->b);
+    if (!n_bits)
+        symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(w->b.buffer >> 48), 0, &n_bits);
+    if (symbol < 0)
+        return ODD;
+    unsigned run = (unsigned)symbol >> 4, size = (unsigned)symbol & 15;
+    drop(&w->b, n_bits);
+    if (!size && run != 15)
+        return OVER;
+    w->k += run + 1;
+    if (w->k > places + LAST)
+        return ODD;
+    if (size)
+        out[*w->k] = (int16_t)value_of(w->b.buffer, size);
+    drop(&w->b, size);
+    return w->k == places + LAST ? OVER : MORE;
+}
+
+/* The place of the last coefficient when a lookup was OVER; -1 when it went too far. */
+INLINE int last_place(const struct walk *w)
+{
+    int k = (int)(w->k - places), is_alone = !(w->e >> MR_AC_VALUE_2_AT);
+    if (__builtin_expect((unsigned)(k - MR_AC_END - is_alone) < LAST, 1))
+        return k - MR_AC_END - is_alone;
+    return k == LAST ? LAST : -1;
+}
+
 /* The 63 other coefficients; the place of the last one, or -1. */
 INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t, int16_t *out)
 {
-    struct walk w = {.b = *bits};
+    struct walk w = {.b = *bits, .k = places};
+    int last;
     for (;;) {
         enum step step = look_up_plainly(&w, t->lookup, out);
+    refilling:
         if (step == MORE)
             step = look_up(&w, t->lookup, out, 1);
-        if (step == OVER)
-            break;
-        if (__builtin_expect(step == SLOW, 0)) {
-            refill(&w.b);
-            w.k = slow_symbol(&w.b, t, w.e, w.k, out);
-            if (!w.k)
-                return -1;
-            w.e = w.k > LAST ? ENDED : 0;
-            if (w.k >= LAST)
+        if (step == MORE)
+            continue;
+        if (step == OVER) {
+            last = last_place(&w);
+            if (__builtin_expect(last >= 0, 1))
                 break;
-            refill(&w.b);
+            step_back(&w); /* the first of two symbols may be the block's last */
         }
-    }
-    if (__builtin_expect((w.e & ENDED) && w.k < MR_AC_END + LAST, 1)) {
-        *bits = w.b;
-        return (int)(w.k - MR_AC_END);
-    }
-    if (w.k != LAST) {
-        if (!w.e || w.k_1 != LAST)
-            return -1;
-        /* The first of two symbols was the block's last: the second is not ours to take. */
-        unsigned n_bits = 0;
-        int symbol = mr_jpeg_long_code(&t->codes, (uint32_t)(w.before >> 48), 0, &n_bits);
-        n_bits += (unsigned)symbol & 15;
-        w.b.buffer = w.before << n_bits;
-        w.b.left += (w.e & 63) - n_bits;
+        step = slow_symbol(&w, t, out);
+        last = step == ODD ? -1 : (int)(w.k - places);
+        if (step != MORE)
+            break;
+        goto refilling;
     }
     *bits = w.b;
-    return LAST;
+    return last;
 }
 
 /* Without the branch that compilers like to make of it, which nothing predicts. */

@@ -2,7 +2,10 @@
  *
  * Two rows (or two neighbours in a row) are interleaved as 16-bit pairs, so that one pmaddwd weighs
  * and adds them into 32 bits.  Unpacking and packing both work within 128-bit lanes, so the order
- * of the samples comes out right without a permutation. */
+ * of the samples comes out right without a permutation.
+ *
+ * blend_columns collects the taps of eight outputs by loads and byte shuffles: on many processors a
+ * gather takes longer than these, and with it decoding to 224 x 224 takes 6 to 17% longer. */
 #ifdef __x86_64__
 #include "kernels.h"
 
@@ -59,29 +62,77 @@ AVX2 static void blend_rows(const uint8_t *const *rows, const int16_t *weights, 
     }
 }
 
-/* Eight outputs: their start and weights, one pair of taps after the other. */
-AVX2 static __m256i blend_eight(const int16_t *in, const uint32_t *start, const int16_t *weights,
-                                uint32_t n_pairs)
+#define INLINE AVX2 static inline __attribute__((always_inline))
+
+/* Couples 0 and 2, or 1 and 3, of four (resize_axis.h). */
+INLINE __m256i load_couples(const int16_t *in, const uint32_t *base, const uint8_t *shuffle)
 {
-    __m256i at = _mm256_loadu_si256((const void *)start);
+    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const void *)(in + base[0])));
+    v = _mm256_inserti128_si256(v, _mm_loadu_si128((const void *)(in + base[2])), 1);
+    return _mm256_shuffle_epi8(v, _mm256_loadu_si256((const void *)shuffle));
+}
+
+/* The pair of taps of each of eight outputs that lie close: four loads and two shuffles. */
+INLINE __m256i close_taps(const int16_t *in, const struct mr_axis *axis, uint32_t x)
+{
+    const uint32_t *base = axis->couple_base + x / 2;
+    const uint8_t *shuffle = axis->couple_shuffle + (size_t)x * 8;
+    return _mm256_or_si256(load_couples(in, base, shuffle),
+                           load_couples(in, base + 1, shuffle + 32));
+}
+
+/* Of any eight outputs: eight loads to all lanes, of which one is kept.  Processors do that in less
+ * time than they gather. */
+INLINE __m256i far_taps(const int16_t *in, const struct mr_axis *axis, uint32_t x)
+{
+    const uint32_t *at = axis->start + x;
+    __m256i a = _mm256_blend_epi32(load_pair(in + at[0]), load_pair(in + at[1]), 0x02);
+    __m256i b = _mm256_blend_epi32(load_pair(in + at[2]), load_pair(in + at[3]), 0x08);
+    __m256i c = _mm256_blend_epi32(load_pair(in + at[4]), load_pair(in + at[5]), 0x20);
+    __m256i d = _mm256_blend_epi32(load_pair(in + at[6]), load_pair(in + at[7]), 0x80);
+    a = _mm256_blend_epi32(a, b, 0x0c);
+    c = _mm256_blend_epi32(c, d, 0xc0);
+    return _mm256_blend_epi32(a, c, 0xf0);
+}
+
+/* Eight outputs, one pair of taps after the other. */
+INLINE __m256i blend_eight(const int16_t *in, const struct mr_axis *axis, uint32_t x,
+                           const int16_t *weights, uint32_t n_pairs, int close)
+{
     __m256i sum = _mm256_set1_epi32(8192);
     for (uint32_t t = 0; t < n_pairs; t++) {
-        __m256i v = _mm256_i32gather_epi32((const void *)(in + 2 * t), at, 2);
+        __m256i v = close ? close_taps(in + 2 * t, axis, x) : far_taps(in + 2 * t, axis, x);
         __m256i w = _mm256_loadu_si256((const void *)(weights + 32 * t));
         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, w));
     }
     return _mm256_srai_epi32(sum, 14);
 }
 
-AVX2 static void blend_columns(const int16_t *in, const struct mr_axis *axis, int16_t *out)
+INLINE void blend_pairs(const int16_t *in, const struct mr_axis *axis, uint32_t n_pairs, int close,
+                        int16_t *out)
 {
     for (uint32_t x = 0; x < axis->spec.n_out; x += MR_AXIS_LANES) {
-        const int16_t *w = axis->weights + (size_t)x * axis->n_pairs * 2;
-        __m256i a = blend_eight(in, axis->start + x, w, axis->n_pairs);
-        __m256i b = blend_eight(in, axis->start + x + 8, w + 16, axis->n_pairs);
+        const int16_t *w = axis->weights + (size_t)x * n_pairs * 2;
+        __m256i a = blend_eight(in, axis, x, w, n_pairs, close);
+        __m256i b = blend_eight(in, axis, x + 8, w + 16, n_pairs, close);
         __m256i v = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
         _mm256_storeu_si256((void *)(out + x), v);
     }
+}
+
+/* One pair of taps and two have loops of their own: all that `bilinear` needs. */
+AVX2 static void blend_columns(const int16_t *in, const struct mr_axis *axis, int16_t *out)
+{
+    if (axis->close && axis->n_pairs == 1)
+        blend_pairs(in, axis, 1, 1, out);
+    else if (axis->close && axis->n_pairs == 2)
+        blend_pairs(in, axis, 2, 1, out);
+    else if (axis->close)
+        blend_pairs(in, axis, axis->n_pairs, 1, out);
+    else if (axis->n_pairs == 1)
+        blend_pairs(in, axis, 1, 0, out);
+    else
+        blend_pairs(in, axis, axis->n_pairs, 0, out);
 }
 
 AVX2 static __m256i clamp(__m256i v)

@@ -139,9 +139,9 @@ static int lay_out(struct mr_axis *a, const struct mr_axis_spec *s)
 {
     size_t n = (s->n_out + s->lanes - 1) / s->lanes * s->lanes;
     size_t n_weights = n * a->n_pairs * 2, n_groups = n / MR_AXIS_LANES + 1;
-    size_t n_pixels = most_pixels(s), n_samples = most_samples(s);
-    size_t bytes =
-        n_weights * 2 + n * 2 * 4 + n * 2 * 2 + n_groups * 4 + (n_pixels + n_samples) * 4;
+    size_t n_pixels = most_pixels(s), n_samples = most_samples(s), n_couples = n / 2;
+    size_t bytes = n_weights * 2 + n * 2 * 4 + n * 2 * 2 + n_groups * 4 + n_couples * (4 + 16) +
+                   (n_pixels + n_samples) * 4;
     int r = mr_buffer_reserve(&a->memory, bytes);
     if (r)
         return r;
@@ -157,6 +157,10 @@ static int lay_out(struct mr_axis *a, const struct mr_axis_spec *s)
     at += n * 4;
     a->base = (uint32_t *)at;
     at += n_groups * 4;
+    a->couple_base = (uint32_t *)at;
+    at += n_couples * 4;
+    a->couple_shuffle = at;
+    at += n_couples * 16;
     a->pixel_weights = (int32_t *)at;
     a->sample_weights = a->pixel_weights + n_pixels;
     return 0;
@@ -180,6 +184,33 @@ static void index_groups(struct mr_axis *a)
             near_index[0] = (uint16_t)(start[i] - low);
             near_index[1] = (uint16_t)(start[i] - low + 1);
         }
+    }
+}
+
+/* The shuffle that moves four bytes from value `first`, and four from value `second`, to one half.
+ */
+static void shuffle_couple(uint32_t first, uint32_t second, unsigned half, uint8_t *shuffle)
+{
+    memset(shuffle, 0x80, 16); /* a zero */
+    for (unsigned i = 0; i < 4; i++) {
+        shuffle[8 * half + i] = (uint8_t)(2 * first + i);
+        shuffle[8 * half + 4 + i] = (uint8_t)(2 * second + i);
+    }
+}
+
+static void index_couples(struct mr_axis *a)
+{
+    const uint32_t most = 16 / sizeof(int16_t) - 2; /* values from the base to a pair of taps */
+    uint32_t n = (a->spec.n_out + MR_AXIS_LANES - 1) / MR_AXIS_LANES * MR_AXIS_LANES / 2;
+    uint32_t *base = (uint32_t *)a->couple_base;
+    uint8_t *shuffle = (uint8_t *)a->couple_shuffle;
+    a->close = 1;
+    for (uint32_t i = 0; i < n && a->close; i++) {
+        uint32_t first = a->start[2 * i], second = a->start[2 * i + 1];
+        base[i] = first < second ? first : second;
+        a->close = first - base[i] <= most && second - base[i] <= most;
+        uint32_t at = i / 4 * 4 + i % 2 * 2 + i / 2 % 2;
+        shuffle_couple(first - base[i], second - base[i], i % 2, shuffle + 16 * at);
     }
 }
 
@@ -222,8 +253,10 @@ int mr_axis_build(struct mr_axis *a, const struct mr_axis_spec *s)
     for (uint32_t i = s->n_out; i % s->lanes; i++)
         start[i] = start[i - 1];
     a->spec = *s;
-    if (s->lanes == MR_AXIS_LANES)
+    if (s->lanes == MR_AXIS_LANES) {
         index_groups(a);
+        index_couples(a);
+    }
     return 0;
 }
 

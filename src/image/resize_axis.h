@@ -43,6 +43,14 @@ struct mr_axis {
      * pair of taps lies relative to it. */
     const uint32_t *base;
     const uint16_t *near_index;
+    /* With lanes = 16.  Two neighbouring outputs are a couple.  `close`: the first pairs of taps of
+     * every couple lie within 16 bytes of 16-bit values.  [n_out / 2] where these bytes begin, and
+     * [n_out / 2][16] byte shuffles that move them to one half of 16 bytes and make the other half
+     * 0.  Of four couples, 0 and 2 go to the lower half and 1 and 3 to the upper half; the shuffles
+     * lie in the order 0, 2, 1, 3. */
+    int close;
+    const uint32_t *couple_base;
+    const uint8_t *couple_shuffle;
     int32_t *pixel_weights, *sample_weights; /* of one output, while building */
     struct mr_buffer memory;
 };
