@@ -59,9 +59,7 @@ struct mr_map_input {
     unsigned worker; /* 0 .. threads - 1, never by two at once: for a context each */
 };
 
-/* Turn one sample into its slot of `map_bytes` bytes; called by several threads at once, among them
- * at times the one that is in mr_pipeline_next: then in the place of a worker and with its number.
- * A negative errno means a bad sample: its slot is filled from another one. */
+/* Turn one sample into its slot of `map_bytes` bytes; called by several workers at once.  A negative errno means a bad sample: its slot is filled from another one. */
 typedef int mr_map_fn(void *ctx, const struct mr_map_input *in, void *slot);
 
 /* A sample that was replaced.  Strings are valid during the call. */
@@ -126,8 +124,8 @@ struct mr_pipeline_opts { /* zero means default */
     /* Called by mr_pipeline_next in the consumer's thread, in the order of the samples. */
     void (*on_error)(void *ctx, const struct mr_bad_sample *bad);
     void *on_error_ctx;
-    /* Asked about twenty times a second while mr_pipeline_next waits, but not while the threads
-     * engine fills a slot in it; nonzero makes it return -ECANCELED, then and ever after. */
+    /* Asked about twenty times a second while mr_pipeline_next waits; nonzero makes it return
+     * -ECANCELED, then and ever after. */
     int (*should_stop)(void *ctx);
     void *should_stop_ctx;
 };

@@ -17,11 +17,6 @@ uint64_t mr_clock_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-uint64_t mr_clock_coarse_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
-}
-
 uint64_t mr_clock_thread_cpu_ns(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);

@@ -6,10 +6,7 @@
 #include <time.h>
 
 uint64_t mr_clock_ns(void);
-/* The same clock as of the last tick, some milliseconds ago: looking at it costs next to nothing.
- */
-uint64_t mr_clock_coarse_ns(void);
-/* The same moment as the calls that wait for it want it. */
+/* A moment as the calls that wait for it want it. */
 static inline struct timespec mr_clock_at(uint64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),

@@ -71,7 +71,6 @@ struct mr_work_batch {
 
     /* Guarded by pool->mu */
     _Alignas(MR_CACHE_LINES) int ready;
-    uint64_t open_ns; /* when it was opened */
     struct mr_bad_note *bad;
     unsigned n_bad, cap_bad;
     int failed; /* -errno: a slot could not be filled */

@@ -2,7 +2,7 @@
 #ifndef MR_LEDGER_H
 #define MR_LEDGER_H
 
-#include "feed.h"
+#include "pipeline_state.h"
 
 /* Attempts at one slot before the run is given up: with nine of ten samples bad, one slot in a
  * thousand gets there, and by then the error budget has spoken. */

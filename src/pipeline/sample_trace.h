@@ -2,7 +2,7 @@
 #ifndef MR_SAMPLE_TRACE_H
 #define MR_SAMPLE_TRACE_H
 
-#include "feed.h"
+#include "pipeline_state.h"
 
 /* While a trace is on, by the sample's worker: Load and within it Read, Queue wait, and Decode and
  * Resize or Map; or Read alone. */

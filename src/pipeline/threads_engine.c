@@ -1,6 +1,6 @@
 /* threads_engine.c - the reference engine: each worker takes a slot, opens, reads and closes its
  * file, maps it, and takes the next.  What the original study measured, and the fallback where
- * io_uring is not to be had.
+ * io_uring is unavailable.
  *
  * A worker has descriptors of its own.  In a table that threads share, each takes the table's lock
  * to open and to close, and counts a reference to the file for each call in between; with many
@@ -11,7 +11,7 @@
  * A worker has one file open at a time.  When descriptors or memory run out, that says nothing
  * about the sample; others will give theirs back, so the worker waits a moment and tries again, and
  * the run fails only if that goes on for about a second. */
-#include "feed.h"
+#include "pipeline_state.h"
 
 #include "clock.h"
 #include "device.h"
@@ -36,7 +36,6 @@ static const char map_stage[] = "map";
 
 /* From where names are looked up. */
 struct folder {
-    int tried;
     int fd;        /* what all files have in common, or the data set's folder */
     size_t common; /* bytes of a path that name it; 0: the data set's */
 };
@@ -46,7 +45,7 @@ struct reader {
     struct mr_buffer file;           /* and for those of larger files */
     uint64_t late_ns;                /* of the last wait for the emulated device */
     int own_table;                   /* of descriptors */
-    struct folder own, guest, *from; /* the worker's, that of who stands in, and the one to use */
+    struct folder from;              /* where names are looked up */
     char path[PATH_MAX];
 };
 
@@ -56,9 +55,8 @@ static int init(struct mr_worker *w, struct mr_error *err)
     struct reader *r = w->engine = calloc(1, sizeof *r);
     if (!r)
         return mr_fail(err, -ENOMEM, "no memory for a worker");
-    r->own.fd = r->guest.fd = mr_dataset_folder(p->data);
-    r->from = &r->own;
-    r->room = mr_feed_take_room(p);
+    r->from.fd = mr_dataset_folder(p->data);
+    r->room = mr_worker_take_room(p);
     return 0;
 }
 
@@ -73,10 +71,8 @@ static void leave(const struct mr_worker *w, struct folder *f)
 static void fini(struct mr_worker *w)
 {
     struct reader *r = w->engine;
-    if (r) {
-        leave(w, &r->guest);
+    if (r)
         mr_buffer_fini(&r->file);
-    }
     free(r);
     w->engine = NULL;
 }
@@ -91,7 +87,7 @@ static uint8_t *room(struct mr_worker *w, struct mr_task *t, size_t size)
         return mr_slot_room(t->batch, t->slot, size, NULL, 0, &cap);
     if (r->room && size <= MR_FIRST_ROOM)
         return r->room;
-    if (mr_buffer_reserve(&r->file, mr_feed_room_bytes(p, size)))
+    if (mr_buffer_reserve(&r->file, mr_worker_room_bytes(p, size)))
         return NULL;
     mr_batch_pool_count(p->pool, before, r->file.cap);
     return r->file.data;
@@ -115,7 +111,7 @@ static int fill_charged(struct mr_worker *w, int fd, uint8_t *data, size_t len, 
         uint64_t ready = mr_clock_ns();
         *overdue = ready > due + before;
         mr_device_wait_unless(due, &p->stopping); /* if it stops, nobody will look at the sample */
-        r->late_ns = mr_device_late_ns(due, ready, mr_clock_ns(), before, mr_feed_most_late(p));
+        r->late_ns = mr_device_late_ns(due, ready, mr_clock_ns(), before, mr_worker_most_late(p));
     }
     return code;
 }
@@ -135,7 +131,7 @@ static int open_file(struct mr_worker *w, size_t *len)
 {
     const struct mr_pipeline_opts *o = &w->p->o;
     struct reader *r = w->engine;
-    struct folder *from = r->from;
+    struct folder *from = &r->from;
     int fd = mr_whole_file_open(from->fd, name_from(r, from), o->direct, o->max_file_bytes, len);
     if (!from->common || (fd != -ENOENT && fd != -ENOTDIR && fd != -ESTALE && fd != -EMFILE))
         return fd;
@@ -152,9 +148,9 @@ static int open_file(struct mr_worker *w, size_t *len)
 static int read_again(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *len)
 {
     struct reader *r = w->engine;
-    size_t known = mr_feed_known_bytes(w->p, t->index);
+    size_t known = mr_worker_known_bytes(w->p, t->index);
     *data = known ? room(w, t, known + 1) : NULL;
-    if (!*data || !mr_whole_file_again(r->from->fd, name_from(r, r->from), *data, known))
+    if (!*data || !mr_whole_file_again(r->from.fd, name_from(r, &r->from), *data, known))
         return 0;
     *len = known;
     return 1;
@@ -212,7 +208,7 @@ static int fill(struct mr_worker *w, struct mr_task *t, uint8_t **data, size_t *
     if (code || p->pool->whole_files)
         return code;
     *stage = map_stage;
-    code = mr_feed_map(w, t, *data, *len);
+    code = mr_worker_map(w, t, *data, *len);
     *data = t->batch->slab.data + t->slot * p->pool->slot_bytes;
     *len = p->pool->slot_bytes;
     return code;
@@ -229,9 +225,8 @@ static int wait_a_moment(struct mr_pipeline *p, uint64_t *pause_ns)
     return 1;
 }
 
-/* Fill the slot, whatever it takes; a guest, who is not in the worker's thread, may return 0
- * instead when descriptors or memory have run out where it is. */
-static int work_on(struct mr_worker *w, struct mr_task *t, int guest)
+/* Fill the slot, whatever it takes. */
+static void work_on(struct mr_worker *w, struct mr_task *t)
 {
     uint64_t pause_ns = 1000000;
     uint8_t *data;
@@ -244,17 +239,14 @@ static int work_on(struct mr_worker *w, struct mr_task *t, int guest)
         data = NULL;
         if (stage == map_stage || !mr_ledger_is_ours(code)) {
             if (mr_ledger_note(w->p, t, stage, code,
-                               stage == map_stage ? mr_feed_map_error(w) : ""))
+                               stage == map_stage ? mr_worker_map_error(w) : ""))
                 break;
-        } else if (guest) {
-            return 0;
         } else if (!wait_a_moment(w->p, &pause_ns)) {
             mr_ledger_give_up(w->p, t, stage, code);
             break;
         }
     }
-    mr_feed_finish(w, t, data, len);
-    return 1;
+    mr_slot_finish(w, t, data, len);
 }
 
 /* Names are looked up from the folder that all files have in common: short ways are quicker. */
@@ -263,7 +255,6 @@ static void open_common(struct mr_worker *w, struct folder *f)
     struct mr_pipeline *p = w->p;
     struct reader *r = w->engine;
     size_t common = mr_dataset_common(p->data);
-    f->tried = 1;
     if (!common || mr_dataset_path(p->data, 0, r->path, sizeof r->path) < 0)
         return;
     r->path[common] = 0;
@@ -272,22 +263,6 @@ static void open_common(struct mr_worker *w, struct folder *f)
         return; /* each file will say why */
     f->fd = fd;
     f->common = common;
-}
-
-/* Who stands in has other descriptors than the worker, and so a folder of its own. */
-static int stand_in(struct mr_worker *w, struct mr_task *t)
-{
-    struct reader *r = w->engine;
-    if (r->own_table && !r->guest.tried)
-        open_common(w, &r->guest);
-    r->from = &r->guest;
-    int done = work_on(w, t, 1);
-    r->from = &r->own;
-    if (!done) {
-        w->left = *t;
-        w->has_left = 1;
-    }
-    return done;
 }
 
 /* The application's signals are not for this thread: their handlers may use descriptors. */
@@ -335,12 +310,12 @@ static void run(struct mr_worker *w)
 {
     struct mr_task t;
     struct reader *r = w->engine;
-    int more = mr_feed_claim(w, 1, &t) == 1;
+    int more = mr_slot_claim(w, 1, &t) == 1;
     if (more && r->own_table)
-        open_common(w, &r->own); /* with the first file: before, the caches may still be emptied */
-    for (; more; more = mr_feed_claim(w, 1, &t) == 1)
-        work_on(w, &t, 0);
-    leave(w, &r->own);
+        open_common(w, &r->from); /* with the first file: before, the caches may still be emptied */
+    for (; more; more = mr_slot_claim(w, 1, &t) == 1)
+        work_on(w, &t);
+    leave(w, &r->from);
 }
 
-const struct mr_engine_ops mr_threads_engine = {init, begin, run, stand_in, fini};
+const struct mr_engine_ops mr_threads_engine = {init, begin, run, fini};

@@ -11,18 +11,11 @@
  * room is the file's size where the reader can tell it ahead or an earlier epoch has seen it, else
  * what most files fit in.
  *
- * Who stands in for a worker has a ring of its own: one belongs to the thread that made it.  It
- * reads some files of one batch and waits for all of them, so that nothing is under way when it
- * leaves. With files that come from memory that is as good as reading ahead, and with others it is
- * not, so it does not go on when it finds that it has slept.  The consumer's ring is the first
- * worker's to close; everything else of a worker is the guest's while the worker sleeps:
- * stand_in.c.
- *
  * With an emulated device a file that has arrived is held back until the device would have
  * delivered it: in a heap, the earliest on top.  The worker then waits for the ring or for that
  * moment, whichever comes first, so reads go on being submitted and taken in.  Flights that are
  * held count towards the I/O depth, as they are what the device is busy with. */
-#include "feed.h"
+#include "pipeline_state.h"
 
 #include "clock.h"
 #include "device.h"
@@ -35,12 +28,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-
-#define AT_ONCE    8       /* files, while they come from memory: more would only take more of it */
-#define ASKED_NS   2000000 /* how often a worker looks whether its place is still asked for */
-#define MOST_SLEEP 4       /* one part in so many: what is more is no reading from memory; */
-#define LOOK_EVERY 16      /* times that a guest fills some, it is looked at how much it was */
 
 struct flight { /* one file under way */
     struct mr_uring_op op;
@@ -62,12 +49,8 @@ struct flight { /* one file under way */
 };
 
 struct rings {
-    struct mr_uring_reader *own, *reader; /* the worker's ring, and the one to use */
-    /* Of the first worker, for whoever's place it is: */
-    struct mr_uring_reader *guest; /* the consumer's ring, */
-    unsigned guest_thread;         /* whose it is, or 0: nobody has tried, */
-    unsigned n_stood_in;           /* and how often it did, since it last slept */
-    int failed;                    /* a ring has: what is under way there is lost */
+    struct mr_uring_reader *reader;
+    int failed; /* the ring has: what is under way there is lost */
     unsigned depth, n_under_way;
     struct flight *flight, *free;
     struct mr_uring_op **done; /* [depth] */
@@ -80,8 +63,7 @@ static void fini(struct mr_worker *w)
     struct rings *r = w->engine;
     if (!r)
         return;
-    mr_uring_reader_close(r->own);
-    mr_uring_reader_close(r->guest);
+    mr_uring_reader_close(r->reader);
     for (unsigned i = 0; r->flight && i < r->depth; i++) {
         mr_uring_op_drop(&r->flight[i].op); /* still there only if the ring failed */
         mr_buffer_fini(&r->flight[i].file);
@@ -112,7 +94,7 @@ static int init(struct mr_worker *w, struct mr_error *err)
         struct flight *f = &r->flight[i];
         f->next_free = r->free;
         r->free = f;
-        f->room = mr_feed_take_room(p);
+        f->room = mr_worker_take_room(p);
     }
     return 0;
 }
@@ -138,7 +120,7 @@ static int make_room(struct mr_worker *w, struct flight *f, size_t size)
         return 0;
     }
     size_t before = f->file.cap;
-    if (mr_buffer_reserve(&f->file, mr_feed_room_bytes(p, size)))
+    if (mr_buffer_reserve(&f->file, mr_worker_room_bytes(p, size)))
         return -ENOMEM;
     mr_batch_pool_count(p->pool, before, f->file.cap);
     if (f->op.have && f->op.buf == f->room)
@@ -151,7 +133,7 @@ static int make_room(struct mr_worker *w, struct flight *f, size_t size)
 static void land(struct mr_worker *w, struct flight *f, uint8_t *data, size_t len)
 {
     struct rings *r = w->engine;
-    mr_feed_finish(w, &f->task, data, len);
+    mr_slot_finish(w, &f->task, data, len);
     f->next_free = r->free;
     r->free = f;
 }
@@ -168,7 +150,7 @@ static int find(struct mr_worker *w, struct flight *f)
     f->op = (struct mr_uring_op){.dir = mr_dataset_folder(p->data),
                                  .path = f->path,
                                  .max = p->o.max_file_bytes,
-                                 .known = mr_feed_known_bytes(p, f->task.index)};
+                                 .known = mr_worker_known_bytes(p, f->task.index)};
     return f->op.known ? 0 : mr_uring_reader_find(r->reader, &f->op);
 }
 
@@ -242,26 +224,15 @@ static void set_out(struct mr_worker *w, const struct mr_task *t)
     take_off(w, f);
 }
 
-/* A consumer stands in only while files come from memory. */
-static unsigned most_under_way(const struct mr_worker *w)
-{
-    const struct rings *r = w->engine;
-    int from_memory = atomic_load_explicit(&w->p->off, memory_order_relaxed) != NULL;
-    return from_memory && r->depth > AT_ONCE ? AT_ONCE : r->depth;
-}
-
 /* Claim slots for the free flights; blocks only when nothing is under way or held.  -1 = stop. */
 static int refill(struct mr_worker *w)
 {
     struct rings *r = w->engine;
     struct mr_task t;
-    unsigned most = most_under_way(w);
-    while (r->free && !r->failed && r->n_under_way < most) {
-        int claimed = mr_feed_claim(w, r->n_under_way + r->n_held == 0, &t);
+    while (r->free && !r->failed) {
+        int claimed = mr_slot_claim(w, r->n_under_way + r->n_held == 0, &t);
         if (claimed != 1)
             return claimed;
-        if (r->failed) /* a guest's, while this one slept; it may have had all flights */
-            return -1;
         set_out(w, &t);
     }
     return r->failed ? -1 : 0;
@@ -294,9 +265,9 @@ static void deliver(struct mr_worker *w, struct flight *f, uint64_t now_ns)
     if (len != f->op.known)
         mr_dataset_know_bytes(p->data, f->task.index, len);
     if (!p->pool->whole_files) {
-        int code = mr_feed_map(w, &f->task, data, len);
+        int code = mr_worker_map(w, &f->task, data, len);
         if (code) {
-            retry_or_give_up(w, f, "map", code, mr_feed_map_error(w));
+            retry_or_give_up(w, f, "map", code, mr_worker_map_error(w));
             return;
         }
         data = f->task.batch->slab.data + f->task.slot * p->pool->slot_bytes;
@@ -366,10 +337,9 @@ static void arrive(struct mr_worker *w, struct flight *f)
 static int begin(struct mr_worker *w, struct mr_error *err)
 {
     struct rings *r = w->engine;
-    int code = mr_uring_reader_open(r->depth, w->p->o.direct, &r->own, err);
+    int code = mr_uring_reader_open(r->depth, w->p->o.direct, &r->reader, err);
     if (!code)
-        mr_uring_reader_let_block(r->own, r->depth);
-    r->reader = r->own;
+        mr_uring_reader_let_block(r->reader, r->depth);
     return code;
 }
 
@@ -379,16 +349,13 @@ static void fail(struct mr_worker *w, int code)
     struct rings *r = w->engine;
     r->failed = 1;
     r->n_under_way = 0;
-    mr_feed_break(w->p, code);
+    mr_worker_break(w->p, code);
 }
 
-/* Wait for files to arrive: for ever, or until the first of those held is nearly due, or for a
- * moment when the consumer asks for this place and may yet withdraw. */
+/* Wait for files to arrive: for ever, or until the first of those held is nearly due. */
 static int wait_for_ring(struct mr_worker *w)
 {
     struct rings *r = w->engine;
-    if (!r->n_held && atomic_load_explicit(&w->p->asks, memory_order_relaxed))
-        return mr_uring_reader_wait_until(r->reader, r->done, r->depth, mr_clock_ns() + ASKED_NS);
     if (!r->n_held)
         return mr_uring_reader_wait(r->reader, r->done, r->depth);
     uint64_t due = r->held[0]->due_ns, slice = mr_clock_ns() + MR_DEVICE_SLICE_NS;
@@ -410,7 +377,7 @@ static void deliver_due(struct mr_worker *w)
         struct flight *f = let_go(r);
         now = mr_clock_ns();
         f->late_ns = mr_device_late_ns(due, f->op.done_ns, now, f->asked_ns - f->start_ns,
-                                       mr_feed_most_late(w->p));
+                                       mr_worker_most_late(w->p));
         deliver(w, f, now - f->late_ns);
         /* Take new work before the next one is mapped, and see what has arrived. */
         if (refill(w) < 0 || r->n_under_way)
@@ -450,96 +417,4 @@ static void run(struct mr_worker *w)
     }
 }
 
-/* Never the same for two threads, as addresses and numbers of the system may be. */
-static unsigned this_thread(void)
-{
-    static atomic_uint n_threads;
-    static _Thread_local unsigned number;
-    if (!number)
-        number = atomic_fetch_add(&n_threads, 1) + 1;
-    return number;
-}
-
-/* The ring of who stands in, NULL: it has none here. */
-static struct mr_uring_reader *guest_ring(struct mr_pipeline *p)
-{
-    struct rings *first = p->worker[0].engine;
-    if (!first->guest_thread) {
-        first->guest_thread = this_thread();
-        if (mr_uring_reader_open(AT_ONCE, p->o.direct, &first->guest, NULL))
-            first->guest = NULL;
-    }
-    return first->guest_thread == this_thread() ? first->guest : NULL;
-}
-
-/* Of this thread: its time, and how often it gave its core away by itself.  One that had to make
- * room for others has not slept. */
-struct use {
-    uint64_t cpu_ns;
-    long n_sleeps;
-};
-
-static struct use use_of_thread(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_THREAD, &u);
-    return (struct use){mr_clock_thread_cpu_ns(), u.ru_nvcsw};
-}
-
-/* For files in the consumer's ring, as long as it is not to stop. */
-static int wait_as_guest(struct mr_pipeline *p, struct rings *r)
-{
-    if (!p->o.should_stop)
-        return mr_uring_reader_wait(r->reader, r->done, r->depth);
-    int n = mr_uring_reader_wait_until(r->reader, r->done, r->depth, p->ask_ns);
-    return !n && mr_feed_asked_to_stop(p) ? -ECANCELED : n;
-}
-
-/* Fill the slot and some others of its batch in the guest's ring, and wait for all. */
-static void fill_some(struct mr_worker *w, struct mr_task *t)
-{
-    struct rings *r = w->engine;
-    do
-        set_out(w, t);
-    while (r->free && r->n_under_way < AT_ONCE && mr_feed_claim_another(w, t));
-    while (r->n_under_way) {
-        int n = wait_as_guest(w->p, r);
-        if (n < 0)
-            fail(w, n);
-        for (int i = 0; i < n; i++)
-            arrive(w, (struct flight *)r->done[i]);
-    }
-}
-
-/* The same; 0 when it slept for more than a part of the time. */
-static int fill_from_memory(struct mr_worker *w, struct mr_task *t)
-{
-    uint64_t start = mr_clock_ns();
-    struct use before = use_of_thread();
-    fill_some(w, t);
-    struct use after = use_of_thread();
-    uint64_t took = mr_clock_ns() - start;
-    return after.n_sleeps == before.n_sleeps ||
-           after.cpu_ns - before.cpu_ns > took - took / MOST_SLEEP;
-}
-
-static int stand_in(struct mr_worker *w, struct mr_task *t)
-{
-    struct rings *r = w->engine, *first = w->p->worker[0].engine;
-    int from_memory = 1;
-    r->reader = guest_ring(w->p);
-    if (!r->reader) {
-        w->left = *t;
-        w->has_left = 1;
-        from_memory = 0;
-    } else if (first->n_stood_in++ % LOOK_EVERY) { /* looking is not free */
-        fill_some(w, t);
-    } else if (!fill_from_memory(w, t)) {
-        first->n_stood_in = 0; /* look at once the next time */
-        from_memory = 0;
-    }
-    r->reader = r->own;
-    return from_memory && !r->failed;
-}
-
-const struct mr_engine_ops mr_uring_engine = {init, begin, run, stand_in, fini};
+const struct mr_engine_ops mr_uring_engine = {init, begin, run, fini};
