@@ -12,7 +12,7 @@
 
 #include "buffer.h"
 #include "errtext.h"
-#include "team.h"
+#include "thread_team.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -82,11 +82,11 @@ static size_t n_head_chunks(const struct mr_file_image *im)
 }
 
 /* Chunk c with all its tensors' bytes. */
-static uint8_t *get_chunk(struct mr_saver *s, size_t c, unsigned who)
+static uint8_t *get_chunk(struct mr_saver *s, size_t c, unsigned rank)
 {
     if (s->snap)
         return mr_snapshot_chunk(s->snap, s->shot, c);
-    uint8_t *buf = s->buffers.data + who * MR_CHUNK_BYTES;
+    uint8_t *buf = s->buffers.data + rank * MR_CHUNK_BYTES;
     mr_file_image_fill(s->im, c, buf, s->crcs);
     return buf;
 }
@@ -97,12 +97,13 @@ static int put_chunk(struct mr_saver *s, size_t c, const uint8_t *bytes)
                         (uint64_t)c * MR_CHUNK_BYTES);
 }
 
-static void write_chunks(void *ctx, unsigned who)
+static void write_chunks(void *ctx, unsigned rank, unsigned n)
 {
     struct mr_saver *s = ctx;
     size_t c;
+    (void)n;
     while (!atomic_load(&s->code) && (c = atomic_fetch_add(&s->next, 1)) < s->im->n_chunks) {
-        int none = 0, r = put_chunk(s, c, get_chunk(s, c, who));
+        int none = 0, r = put_chunk(s, c, get_chunk(s, c, rank));
         if (r)
             atomic_compare_exchange_strong(&s->code, &none, r);
     }
