@@ -1,8 +1,8 @@
 /* saver.c - write a data file at depth: members of a team take the next chunk and write it.
  *
  *   from a shot    a member waits for its chunk to be copied and writes it from where it is
- *   from arrays    a member copies the chunk into its own buffer, with the checksums, and writes
- * that
+ *   from arrays    a member copies the chunk, with its checksums, into a buffer of its own and
+ *                  writes it from there
  *
  * So copying and writing overlap in both cases.  A header needs the checksums of all tensors: the
  * chunks that hold it come last.  The last of those may begin a tensor, so its pieces come first.
@@ -11,6 +11,7 @@
 #include "saver.h"
 
 #include "buffer.h"
+#include "ckpt_format.h"
 #include "errtext.h"
 #include "thread_team.h"
 #include "whole_file.h"
@@ -125,7 +126,7 @@ static int write_head(struct mr_saver *s, struct mr_error *err)
     uint8_t *bytes = get_chunk(s, c - 1, 0);
     mr_bytes_init(&head);
     set_crcs(s);
-    int r = mr_ckpt_plan_write(s->plan, 0, 1, &head, err);
+    int r = s->plan->row->write_head(s->plan, &head, err);
     if (!r)
         r = head.error;
     if (!r && head.len != s->im->head_bytes)
@@ -158,18 +159,19 @@ static int write_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
     return 0;
 }
 
-static int write_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_bytes *meta,
-                       struct mr_bytes *index, struct mr_error *err)
+static int write_small(void *ctx, struct mr_bytes *side, struct mr_bytes *head,
+                       struct mr_error *err)
 {
     struct mr_saver *s = ctx;
-    mr_bytes_add(meta, s->plan->meta.data, s->plan->meta.len);
-    return mr_ckpt_plan_write(s->plan, shard, n_shards, index, err);
+    mr_bytes_add(side, s->plan->side.data, s->plan->side.len);
+    return s->plan->row->write_head(s->plan, head, err);
 }
 
 void mr_saver_source(struct mr_saver *s, unsigned i, struct mr_tier_source *out)
 {
     s->shot = i;
     *out = (struct mr_tier_source){.data_bytes = s->plan->data_bytes,
+                                   .n_shards = 1,
                                    .write_data = write_data,
                                    .write_small = write_small,
                                    .ctx = s};
