@@ -221,22 +221,22 @@ static double adam_traffic(void *arg)
 }
 
 struct copy {
-    struct mr_crew *crew;
+    struct mr_team *team;
     char *from, *to;
 };
 
 static void copy_part(void *arg, unsigned rank, unsigned n)
 {
     struct copy *c = arg;
-    uint64_t at = mr_crew_begin(COPY_BYTES, 4096, rank, n);
-    memcpy(c->to + at, c->from + at, mr_crew_begin(COPY_BYTES, 4096, rank + 1, n) - at);
+    uint64_t at = mr_team_share(COPY_BYTES, 4096, rank, n);
+    memcpy(c->to + at, c->from + at, mr_team_share(COPY_BYTES, 4096, rank + 1, n) - at);
 }
 
 static double copy_traffic(void *arg)
 {
     struct copy *c = arg;
     uint64_t start = mr_clock_ns();
-    mr_crew_run(c->crew, copy_part, c);
+    mr_team_run(c->team, copy_part, c);
     return 2 * (double)COPY_BYTES / seconds_since(start) / 1e9;
 }
 
@@ -247,12 +247,12 @@ static int adam_against_copy(unsigned rounds)
     struct contender ours = {"Adam GB", adam_traffic, &b}, peer = {"copy GB", copy_traffic, &c};
     int r = open_bench(&b, 0, MR_PLAN_BEST);
     if (!r) {
-        c = (struct copy){mr_net_crew(b.net), mr_big_alloc(COPY_BYTES), mr_big_alloc(COPY_BYTES)};
+        c = (struct copy){mr_net_team(b.net), mr_big_alloc(COPY_BYTES), mr_big_alloc(COPY_BYTES)};
         r = !c.from || !c.to;
     }
     if (!r) {
-        mr_big_touch(c.from, COPY_BYTES, c.crew);
-        mr_big_touch(c.to, COPY_BYTES, c.crew);
+        mr_big_touch(c.from, COPY_BYTES, c.team);
+        mr_big_touch(c.to, COPY_BYTES, c.team);
         our_step(&b); /* gradients */
         r = compare("Adam", &ours, &peer, rounds, 0.9);
     }

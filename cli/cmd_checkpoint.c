@@ -3,6 +3,7 @@
 
 #include "ckpt_file.h"
 #include "ckpt_folder.h"
+#include "ckpt_format.h"
 #include "convert.h"
 #include "errtext.h"
 #include "output.h"
@@ -56,7 +57,7 @@ static int complain(const char *action, int code, const struct mr_error *err)
 
 static const char *format_name(enum mr_checkpoint_format f)
 {
-    return f == MR_CHECKPOINT_TF ? "tf" : "safetensors";
+    return mr_ckpt_format_row(f)->name;
 }
 
 static int below(const char *path, const char *dir)
@@ -245,8 +246,7 @@ static void report_made(struct run *r, const char *from, const char *to, const c
 static int run_convert(struct run *r)
 {
     struct mr_ckpt_watch w = watch_for("converting");
-    struct mr_convert_opts opts = {.format =
-                                       r->o->format ? MR_CHECKPOINT_SAFETENSORS : MR_CHECKPOINT_TF,
+    struct mr_convert_opts opts = {.format = (enum mr_checkpoint_format)r->o->format,
                                    .packed = r->o->packed,
                                    .watch = &w,
                                    .waiting = on_waiting};

@@ -4,6 +4,7 @@
  * here: the parser below, and help.c, which prints --help, the man page and the completion. */
 #include "options.h"
 
+#include "ckpt_format.h"
 #include "say.h"
 
 #include <string.h>
@@ -210,7 +211,8 @@ const struct option_row option_table[] = {
     {"drain", "DIR", NULL, CHECKPOINT | TRAIN, FIELD(drain), value_string, NULL,
      "the slow tier: a second folder that checkpoints are copied to, or found in",
      GROUP_CHECKPOINTS},
-    {"format", "FORMAT", "tf", CHECKPOINT | TRAIN, FIELD(format), value_choice, "tf|safetensors",
+    {"format", "FORMAT", "tf", CHECKPOINT | TRAIN, FIELD(format), value_choice,
+     MR_CKPT_FORMAT_NAMES,
      "tf: for TensorFlow's Saver and import_meta_graph; safetensors: for PyTorch and others",
      GROUP_CHECKPOINTS, NEEDS_SAVING},
     {"packed", NULL, NULL, CHECKPOINT | TRAIN, FIELD(packed), value_flag, NULL,

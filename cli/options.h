@@ -93,7 +93,7 @@ struct options {
     uint64_t interval_ns, duration_ns; /* duration 0: not given */
     const char *csv, *device;
     const char *drain, *to;
-    unsigned format; /* 0 TensorFlow, 1 safetensors */
+    unsigned format; /* enum mr_checkpoint_format */
     int packed;
     const char *accelerator; /* --device of train */
     uint64_t steps;

@@ -1,8 +1,7 @@
-/* ckpt_file.c - open a checkpoint of either format and read its tensors.
+/* ckpt_file.c - open a checkpoint of any format and read its tensors.
  *
- * The two formats meet here: both end up as a table of tensors with shard and offset, and data
- * files that are kept open.  Only tensors in slices, which TensorFlow alone has, are put together
- * from several ranges.
+ * Every format ends up as a table of tensors with shard and offset, and data files that are kept
+ * open.  Tensors in slices (partitioned variables) are put together from several ranges.
  *
  * Nothing is allocated on the word of a file alone: a tensor's range is compared with the size of
  * its data file when the checkpoint is opened, and one that is made of slices, which may all name
@@ -10,6 +9,7 @@
  * larger than what is on the disk. */
 #include "ckpt_file.h"
 
+#include "ckpt_format.h"
 #include "ckpt_open.h"
 #include "crc32c.h"
 #include "errtext.h"
@@ -19,12 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int mr_ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
+#include <unistd.h>
 
 static int open_shard(struct mr_ckpt_file *c, uint32_t s, struct mr_error *err)
 {
@@ -40,7 +35,7 @@ static int open_shard(struct mr_ckpt_file *c, uint32_t s, struct mr_error *err)
 static int open_shards(struct mr_ckpt_file *c, struct mr_error *err)
 {
     const struct mr_bundle *b = &c->view.bundle;
-    int r = c->view.format == MR_CHECKPOINT_SAFETENSORS ? open_shard(c, 0, err) : 0;
+    int r = c->view.row->data_name ? 0 : open_shard(c, 0, err);
     for (size_t i = 0; !r && i < b->tensors.n + b->n_parts; i++) {
         const struct mr_bundle_part *parts = b->parts;
         if (i < b->tensors.n && mr_bundle_parts_of(b, i, &parts))
@@ -99,23 +94,37 @@ static int append(void *ctx, const uint8_t *bytes, size_t n)
     return b->error;
 }
 
+/* Which format a path means, and how long its stem is.  Without a known ending it is a stem: of the
+ * first format whose head is there. */
+static enum mr_checkpoint_format format_of(const char *path, size_t *stem_len)
+{
+    char head[MR_CKPT_MAX_PATH];
+    const struct mr_ckpt_format *row;
+    int format = mr_ckpt_format_of(path, stem_len);
+    if (format >= 0)
+        return (enum mr_checkpoint_format)format;
+    *stem_len = strlen(path);
+    for (unsigned i = 0; (row = mr_ckpt_format_row(i)); i++) {
+        snprintf(head, sizeof head, "%s%s", path, row->ending);
+        if (!access(head, F_OK))
+            return (enum mr_checkpoint_format)i;
+    }
+    return 0;
+}
+
 int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_error *err)
 {
     char stem[PATH_MAX];
+    size_t len;
     struct mr_ckpt_file *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, -ENOMEM, "%s: no memory", path);
-    int tf = !mr_ends_in(path, ".safetensors");
-    size_t len = strlen(path), end = !tf                          ? strlen(".safetensors")
-                                     : mr_ends_in(path, ".index") ? strlen(".index")
-                                                                  : 0;
+    enum mr_checkpoint_format format = format_of(path, &len);
     mr_bundle_init(&c->view.bundle);
-    snprintf(stem, sizeof stem, "%.*s", (int)(len - end), path);
-    int r =
-        len - end >= sizeof stem
-            ? mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path)
-            : mr_ckpt_view_open(AT_FDCWD, stem, tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS,
-                                NULL, &c->view, err);
+    snprintf(stem, sizeof stem, "%.*s", (int)(len < sizeof stem ? len : sizeof stem), path);
+    int r = len >= sizeof stem
+                ? mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path)
+                : mr_ckpt_view_open(AT_FDCWD, stem, format, NULL, &c->view, err);
     if (!r)
         r = alloc_data(c, c->view.bundle.n_shards, err);
     if (!r)

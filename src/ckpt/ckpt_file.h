@@ -1,6 +1,6 @@
-/* ckpt_file.h - a checkpoint that is there: what is in it, its bytes, and whether they are right.
+/* ckpt_file.h - a checkpoint that exists: what is in it, its bytes, and whether they are right.
  *
- * Either format, ours or others': TensorFlow bundles with slices, strings, several data files and
+ * Every format, whoever wrote it: TensorFlow bundles with slices, strings, several data files and
  * compressed indexes, and every valid safetensors file.
  *
  * Lifetime: open -> (read, stream, verify)* -> close.  One thread at a time.
@@ -12,14 +12,14 @@
 
 struct mr_ckpt_file;
 
-/* `path` is PREFIX or PREFIX.index of a TensorFlow checkpoint, or a .safetensors file.  Reads the
- * index or header, and checks that the data files are there and large enough. */
+/* `path` is a head (FILE.index, FILE.safetensors) or a stem.  Reads the head, and checks that the
+ * data files are there and large enough. */
 int mr_ckpt_file_open(const char *path, struct mr_ckpt_file **out, struct mr_error *err);
 /* NULL is a no-op. */
 void mr_ckpt_file_close(struct mr_ckpt_file *c);
 
 enum mr_checkpoint_format mr_ckpt_file_format(const struct mr_ckpt_file *c);
-/* The path without .index or .safetensors. */
+/* The stem, with the folder. */
 const char *mr_ckpt_file_prefix(const struct mr_ckpt_file *c);
 /* All files together. */
 uint64_t mr_ckpt_file_bytes(const struct mr_ckpt_file *c);
@@ -56,8 +56,5 @@ struct mr_ckpt_verdict {
  * which verdict->where names; *verdict is always written. */
 int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watch,
                         struct mr_ckpt_verdict *verdict, struct mr_error *err);
-
-/* Does `text` end in `end`? */
-int mr_ends_in(const char *text, const char *end);
 
 #endif

@@ -1,9 +1,10 @@
 /* ckpt_folder.c - see ckpt_folder.h.
  *
- * NAME.index and NAME.safetensors are the files whose presence makes a checkpoint.  The sizes of
- * NAME.data-* and NAME.meta are added in a second look through the folder. */
+ * The heads of all formats are listed first.  The sizes of data and side files are added in a
+ * second pass over the folder. */
 #include "ckpt_folder.h"
 
+#include "ckpt_format.h"
 #include "ckpt_mark.h"
 #include "errtext.h"
 #include "grow.h"
@@ -28,25 +29,25 @@ static int64_t step_of(const char *name)
     return errno ? -1 : v;
 }
 
-static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, const struct stat *st)
+static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, size_t stem, int format,
+               const struct stat *st)
 {
     char path[PATH_MAX];
-    int tf = mr_ends_in(name, ".index");
-    size_t len = strlen(name);
+    const struct mr_ckpt_format *row = mr_ckpt_format_row((unsigned)format);
     struct mr_ckpt_found *grown = mr_grown(f->found, f->n, &f->cap, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     f->found = grown;
-    size_t stem = len - strlen(tf ? ".index" : ".safetensors");
     int n = snprintf(path, sizeof path, "%s/%.*s", dir, (int)stem, name);
-    if (n < 0 || (size_t)n + 16 >= sizeof path)
+    if (n < 0 || (size_t)n + 32 >= sizeof path)
         return -ENAMETOOLONG;
-    struct mr_ckpt_found e = {.format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS,
+    struct mr_ckpt_found e = {.format = (enum mr_checkpoint_format)format,
                               .step = step_of(path),
+                              .stem_len = (size_t)n,
                               .bytes = (uint64_t)st->st_size,
                               .mtime_s = (int64_t)st->st_mtime};
-    if (!tf)
-        snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (row->shown_with_ending)
+        strcat(path, row->ending);
     e.path = strdup(path);
     if (!e.path)
         return -ENOMEM;
@@ -54,13 +55,15 @@ static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, cons
     return 0;
 }
 
-/* Does `name` belong to the bundle: its data or graph? */
+/* Does `name` belong to it: a data file, or the side file? */
 static int belongs(const struct mr_ckpt_found *e, size_t dir_len, const char *name)
 {
-    const char *stem = e->path + dir_len + 1;
-    size_t n = strlen(stem);
-    return e->format == MR_CHECKPOINT_TF && !strncmp(name, stem, n) &&
-           (!strncmp(name + n, ".data-", 6) || !strcmp(name + n, ".meta"));
+    const struct mr_ckpt_format *row = mr_ckpt_format_row(e->format);
+    size_t n = e->stem_len - dir_len - 1;
+    if (strncmp(name, e->path + dir_len + 1, n))
+        return 0;
+    return (row->is_data && row->is_data(name + n)) ||
+           (row->side_ending && !strcmp(name + n, row->side_ending));
 }
 
 /* A look at every name in the folder. */
@@ -77,14 +80,15 @@ static int look_at(void *ctx, const char *name)
     const struct look *l = ctx;
     struct stat st;
     char path[PATH_MAX + NAME_MAX + 2];
-    int head = mr_ends_in(name, ".index") || mr_ends_in(name, ".safetensors");
-    if (name[0] == '.' || head == l->second)
+    size_t stem;
+    int format = mr_ckpt_format_of(name, &stem);
+    if (name[0] == '.' || (format >= 0) == l->second)
         return 0;
     snprintf(path, sizeof path, "%s/%s", l->dir, name);
     if (fstatat(l->at, path, &st, 0) || !S_ISREG(st.st_mode))
         return 0;
     if (!l->second)
-        return add(l->f, l->dir, name, &st);
+        return add(l->f, l->dir, name, stem, format, &st);
     for (size_t i = l->first; i < l->f->n; i++)
         if (belongs(&l->f->found[i], strlen(l->dir), name))
             l->f->found[i].bytes += (uint64_t)st.st_size;
@@ -94,12 +98,10 @@ static int look_at(void *ctx, const char *name)
 /* When a run saved it. */
 static uint64_t generation_of(int at, const struct mr_ckpt_found *e)
 {
-    static const char ending[] = ".safetensors";
     char path[PATH_MAX];
     struct mr_ckpt_view v;
     struct mr_ckpt_mark mark = {0};
-    size_t n = strlen(e->path) - (e->format == MR_CHECKPOINT_TF ? 0 : sizeof ending - 1);
-    snprintf(path, sizeof path, "%.*s", (int)n, e->path);
+    snprintf(path, sizeof path, "%.*s", (int)e->stem_len, e->path);
     if (e->step < 0)
         return 0;
     if (mr_ckpt_view_open(at, path, e->format, NULL, &v, NULL))

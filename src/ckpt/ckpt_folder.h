@@ -5,8 +5,9 @@
 #include "ckpt_file.h"
 
 struct mr_ckpt_found {
-    char *path; /* PREFIX or FILE.safetensors, with the folder */
+    char *path; /* as users name it, with the folder: PREFIX-STEP or FILE.safetensors */
     enum mr_checkpoint_format format;
+    size_t stem_len;     /* of `path`: without an ending */
     int64_t step;        /* the number behind the last '-' of the name; -1: none */
     uint64_t bytes;      /* of its files */
     int64_t mtime_s;     /* of the file that makes it valid */

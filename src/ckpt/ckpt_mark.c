@@ -50,7 +50,8 @@ static int read_words(const struct mr_ckpt_view *v, const char *name, int dtype,
     return r ? r : 1;
 }
 
-/* Runs write one data file, shard 0 of 1 or 1 of 2, and no strings or parts. */
+/* Runs write one data file, and no strings or parts.  Earlier ones saved a bundle's step again as
+ * shard 1 of 2, of which shard 0 does not exist. */
 static int has_our_shape(const struct mr_ckpt_view *v)
 {
     for (size_t i = 0; i < v->bundle.tensors.n; i++)

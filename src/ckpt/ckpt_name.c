@@ -2,6 +2,7 @@
  * nobody else's file has it by accident, whatever it is called. */
 #include "ckpt_name.h"
 
+#include "ckpt_format.h"
 #include "crc32c.h"
 
 #include <errno.h>
@@ -13,30 +14,41 @@
 #define TEMP_ENDING ".tmp"
 #define TEMP_LEN    (sizeof TEMP_MARK - 1 + 8 + 1 + 8 + sizeof TEMP_ENDING - 1)
 
-static const char *const endings[MR_N_PARTS] = {
-    [MR_PART_INDEX] = ".index",
-    [MR_PART_DATA] = ".data-00000-of-00001",
-    [MR_PART_DATA_AGAIN] = ".data-00001-of-00002",
-    [MR_PART_META] = ".meta",
-    [MR_PART_SAFETENSORS] = ".safetensors",
-};
+int mr_ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
 
 int mr_ckpt_prefix_is_valid(const char *prefix)
 {
     size_t n = strlen(prefix);
-    return n && n < MR_CKPT_MAX_PREFIX && !strchr(prefix, '/') && prefix[0] != '.';
+    return n && n < MR_CKPT_MAX_PREFIX && !strchr(prefix, '/') && prefix[0] != '.' &&
+           !mr_ends_in(prefix, MR_RESAVED);
 }
 
-void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
-                  enum mr_ckpt_part part)
+void mr_ckpt_stem(const struct mr_ckpt_item *item, char out[MR_CKPT_MAX_NAME])
 {
-    snprintf(out, MR_CKPT_MAX_NAME, "%s-%" PRIu64 "%s", prefix, step, endings[part]);
+    snprintf(out, MR_CKPT_MAX_NAME, "%s%s-%" PRIu64, item->prefix, item->resaved ? MR_RESAVED : "",
+             item->step);
 }
 
-static int ends_with(const char *name, size_t len, const char *ending)
+void mr_ckpt_head_name(const struct mr_ckpt_item *item, char out[MR_CKPT_MAX_NAME])
 {
-    size_t n = strlen(ending);
-    return len > n && !memcmp(name + len - n, ending, n);
+    mr_ckpt_stem(item, out);
+    size_t n = strlen(out);
+    snprintf(out + n, MR_CKPT_MAX_NAME - n, "%s", mr_ckpt_format_row(item->format)->ending);
+}
+
+int mr_ckpt_format_of(const char *name, size_t *stem_len)
+{
+    const struct mr_ckpt_format *row;
+    for (unsigned i = 0; (row = mr_ckpt_format_row(i)); i++)
+        if (mr_ends_in(name, row->ending)) {
+            *stem_len = strlen(name) - strlen(row->ending);
+            return (int)i;
+        }
+    return -1;
 }
 
 /* PREFIX-STEP: digits without leading zeros that fit, and a prefix before the '-'. */
@@ -57,51 +69,22 @@ static int parse_stem(const char *name, size_t end, size_t *prefix_len, uint64_t
     return 1;
 }
 
-int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
-                       enum mr_checkpoint_format *format)
+int mr_ckpt_name_parse(const char *name, struct mr_ckpt_item *out)
 {
-    size_t len = strlen(name);
-    int tf = ends_with(name, len, endings[MR_PART_INDEX]);
-    const char *ending = endings[tf ? MR_PART_INDEX : MR_PART_SAFETENSORS];
-    if (len >= MR_CKPT_MAX_NAME || !ends_with(name, len, ending) ||
-        !parse_stem(name, len - strlen(ending), prefix_len, step))
+    static const size_t again = sizeof MR_RESAVED - 1;
+    struct mr_ckpt_item item = {0};
+    size_t stem, n;
+    int format = mr_ckpt_format_of(name, &stem);
+    if (format < 0 || strlen(name) >= MR_CKPT_MAX_NAME || !parse_stem(name, stem, &n, &item.step))
         return 0;
-    *format = tf ? MR_CHECKPOINT_TF : MR_CHECKPOINT_SAFETENSORS;
+    item.format = (enum mr_checkpoint_format)format;
+    item.resaved = n > again && !memcmp(name + n - again, MR_RESAVED, again);
+    n -= item.resaved ? again : 0;
+    if (n >= sizeof item.prefix)
+        return 0;
+    memcpy(item.prefix, name, n);
+    *out = item;
     return 1;
-}
-
-/* Five digits, as TensorFlow writes them. */
-static int parse_five(const char *at, uint32_t *out)
-{
-    *out = 0;
-    for (int i = 0; i < 5; i++) {
-        if (at[i] < '0' || at[i] > '9')
-            return 0;
-        *out = *out * 10 + (uint32_t)(at[i] - '0');
-    }
-    return 1;
-}
-
-enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAME], uint32_t *shard,
-                                     uint32_t *n_shards)
-{
-    size_t len = strlen(name), end = strlen(endings[MR_PART_DATA]);
-    const char *data = len > end ? name + len - end : NULL;
-    enum mr_ckpt_stem kind = MR_STEM_NONE;
-    if (len >= MR_CKPT_MAX_NAME)
-        return kind;
-    if (ends_with(name, len, endings[MR_PART_INDEX])) {
-        kind = MR_STEM_INDEX;
-        end = strlen(endings[MR_PART_INDEX]);
-    } else if (data && !memcmp(data, ".data-", 6) && !memcmp(data + 11, "-of-", 4) &&
-               parse_five(data + 6, shard) && parse_five(data + 15, n_shards)) {
-        kind = MR_STEM_DATA;
-    } else {
-        return kind;
-    }
-    memcpy(stem, name, len - end);
-    stem[len - end] = 0;
-    return kind;
 }
 
 static uint32_t seal(const char *name, size_t len, uint32_t token)

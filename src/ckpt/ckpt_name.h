@@ -1,13 +1,16 @@
 /* ckpt_name.h - what the files of a checkpoint are called, and which temporaries are ours.
  *
- *   model.ckpt-40.index                    TensorFlow: the commit record
- *   model.ckpt-40.data-00000-of-00001      its data; when a step is saved again,
- *   model.ckpt-40.data-00001-of-00002      under the name that the older one does not use
+ *   model.ckpt-40.index                    TensorFlow: the head, which makes the checkpoint exist
+ *   model.ckpt-40.data-00000-of-00001      its data
  *   model.ckpt-40.meta                     its graph
  *   model.ckpt-40.safetensors              safetensors: all in one
- *   checkpoint                             TensorFlow's pointer, for TensorFlow
+ *   model.ckpt.resaved-40.index            step 40 saved again, while the older one still exists
+ *   checkpoint                             TensorFlow's list of checkpoints, for TensorFlow
  *   NAME.millrace-TTTTTTTT-CCCCCCCC.tmp    a temporary: T is the token of its writer's lease, C a
- *                                          checksum of NAME and T, both in hexadecimal */
+ *                                          checksum of NAME and T, both in hexadecimal
+ *
+ * A stem is PREFIX-STEP or PREFIX.resaved-STEP.  A format of several files saves a step again under
+ * the stem that is free, so both versions are whole until the older one is removed (tier.c). */
 #ifndef MR_CKPT_NAME_H
 #define MR_CKPT_NAME_H
 
@@ -16,37 +19,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_CKPT_MAX_NAME   256 /* of a file, with its end */
+#define MR_CKPT_MAX_NAME   256 /* of a file, with its ending */
 #define MR_CKPT_MAX_PREFIX 128
 
-enum mr_ckpt_part {
-    MR_PART_INDEX,
-    MR_PART_DATA,       /* shard 0 of 1 */
-    MR_PART_DATA_AGAIN, /* shard 1 of 2, of which shard 0 does not exist */
-    MR_PART_META,
-    MR_PART_SAFETENSORS,
-    MR_N_PARTS,
+#define MR_RESAVED ".resaved"
+
+/* When a checkpoint was saved, and by which run (ckpt_mark.h); zero: it does not say. */
+struct mr_ckpt_mark {
+    uint64_t generation, run;
 };
 
-/* Behind the name of a data file or .meta: temporaries for the older ones while a step is being
- * replaced (tier.c). */
-#define MR_OLD "-old"
+/* A checkpoint in a folder. */
+struct mr_ckpt_item {
+    uint64_t step;
+    enum mr_checkpoint_format format;
+    char prefix[MR_CKPT_MAX_PREFIX];
+    int resaved;              /* its stem is PREFIX.resaved-STEP */
+    struct mr_ckpt_mark mark; /* zero until the file has been read */
+};
 
-/* Without '/', not empty, not too long. */
+/* Not empty, not too long, no '/', no '.' at the beginning, no MR_RESAVED at the end. */
 int mr_ckpt_prefix_is_valid(const char *prefix);
-void mr_ckpt_name(char out[MR_CKPT_MAX_NAME], const char *prefix, uint64_t step,
-                  enum mr_ckpt_part part);
-/* Is `name` a checkpoint's commit record: PREFIX-STEP.index or PREFIX-STEP.safetensors?  1, and
- * the length of the prefix, or 0. */
-int mr_ckpt_name_parse(const char *name, size_t *prefix_len, uint64_t *step,
-                       enum mr_checkpoint_format *format);
+void mr_ckpt_stem(const struct mr_ckpt_item *item, char out[MR_CKPT_MAX_NAME]);
+/* The name of its head. */
+void mr_ckpt_head_name(const struct mr_ckpt_item *item, char out[MR_CKPT_MAX_NAME]);
+/* Is `name` a head: STEM and the ending of a format?  1, and *out but for the mark; or 0. */
+int mr_ckpt_name_parse(const char *name, struct mr_ckpt_item *out);
 
-enum mr_ckpt_stem { MR_STEM_NONE, MR_STEM_INDEX, MR_STEM_DATA };
-
-/* Is `name` an index or a data file of a bundle, whatever it is called?  Then `stem` is what is
- * before the ending, and data have their numbers: STEM.data-SHARD-of-N. */
-enum mr_ckpt_stem mr_ckpt_stem_parse(const char *name, char stem[MR_CKPT_MAX_NAME], uint32_t *shard,
-                                     uint32_t *n_shards);
+/* The format whose head's ending `name` has, and the length of what is before it: its number, or
+ * -1. */
+int mr_ckpt_format_of(const char *name, size_t *stem_len);
+/* Does `text` end in `end`? */
+int mr_ends_in(const char *text, const char *end);
 
 /* The name under which the owner with `token` writes `name` before it is renamed.  0, or
  * -ENAMETOOLONG. */

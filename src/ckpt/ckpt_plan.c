@@ -1,15 +1,11 @@
 /* ckpt_plan.c - see ckpt_plan.h.
  *
- * A checkpoint gets one tensor of ours more, the mark (ckpt_mark.h), and TensorFlow's bundle a
- * second one: length and checksum of .meta, so that all files of a checkpoint are under checksums
- * that begin in .index.  Tensors are filed in the order of their names, as TensorFlow's Saver does.
- */
+ * A checkpoint that a run saves has one tensor of ours more, the mark (ckpt_mark.h).  The format
+ * may add its own (ckpt_format.h). */
 #include "ckpt_plan.h"
 
-#include "crc32c.h"
+#include "ckpt_format.h"
 #include "errtext.h"
-#include "safetensors.h"
-#include "tf_meta.h"
 #include "train_state.h"
 
 #include <errno.h>
@@ -37,27 +33,6 @@ static int add_array(struct mr_tensor_table *t, const struct mr_array *a, unsign
     return r ? mr_fail(err, r, "array %s: %s", a->name, mr_errno_text(r)) : 0;
 }
 
-static int add_seal(struct mr_ckpt_plan *p, struct mr_error *err)
-{
-    struct mr_tensor seal = {.name = MR_STATE_META,
-                             .dtype = MR_DT_I64,
-                             .n_dims = 1,
-                             .dims = {2},
-                             .data = p->meta_seal,
-                             .bytes = sizeof p->meta_seal,
-                             .has_crc = 1};
-    int r = mr_tf_meta_write(&p->bundle.tensors, &p->meta);
-    if (!r)
-        r = p->meta.error;
-    if (!r)
-        r = mr_tensor_table_add(&p->bundle.tensors, &seal);
-    if (r)
-        return mr_fail(err, r, "checkpoint: %s", mr_errno_text(r));
-    p->meta_seal[0] = (int64_t)p->meta.len;
-    p->meta_seal[1] = mr_crc32c(0, p->meta.data, p->meta.len);
-    return 0;
-}
-
 static int add_mark(struct mr_ckpt_plan *p, struct mr_error *err)
 {
     struct mr_tensor mark = {.name = MR_STATE_MARK,
@@ -82,14 +57,7 @@ static int check_names(const struct mr_tensor_table *t, struct mr_error *err)
 
 static int lay_out(struct mr_ckpt_plan *p, int packed, struct mr_error *err)
 {
-    struct mr_tensor_table *t = &p->bundle.tensors;
-    uint64_t head = 0;
-    int r;
-    if (p->format == MR_CHECKPOINT_TF)
-        r = mr_bundle_layout(t, packed ? 1 : MR_BUNDLE_ALIGN, &p->data_bytes);
-    else
-        r = mr_safetensors_layout(t, &head, &p->data_bytes, err);
-    p->head_bytes = (size_t)head;
+    int r = p->row->lay_out(p, packed, err);
     if (!r && p->data_bytes > INT64_MAX / 2)
         r = -EFBIG;
     return r ? mr_fail(err, r, "checkpoint: cannot lay out the arrays: %s", mr_errno_text(r)) : 0;
@@ -108,34 +76,77 @@ static int map_arrays(struct mr_ckpt_plan *p, const struct mr_array *arrays, uns
     return 0;
 }
 
+static void begin(struct mr_ckpt_plan *p, enum mr_checkpoint_format format)
+{
+    memset(p, 0, sizeof *p);
+    p->row = mr_ckpt_format_row(format);
+    mr_bundle_init(&p->bundle);
+    mr_bytes_init(&p->side);
+}
+
+static int check_type(const struct mr_ckpt_plan *p, int code, const char *name, int dtype,
+                      struct mr_error *err)
+{
+    if (!p->row->holds || p->row->holds(dtype))
+        return 0;
+    return mr_fail(err, code, "'%s': %s has no type %s; choose another format", name, p->row->title,
+                   mr_dtype_name(dtype));
+}
+
+static int add_own(struct mr_ckpt_plan *p, struct mr_error *err)
+{
+    return p->row->prepare ? p->row->prepare(p, err) : 0;
+}
+
 int mr_ckpt_plan_init(struct mr_ckpt_plan *p, const struct mr_array *arrays, unsigned n,
                       enum mr_checkpoint_format format, int packed, struct mr_error *err)
 {
-    memset(p, 0, sizeof *p);
-    p->format = format;
-    mr_bundle_init(&p->bundle);
-    mr_bytes_init(&p->meta);
     int r = 0;
+    begin(p, format);
     for (unsigned i = 0; !r && i < n; i++) {
         r = add_array(&p->bundle.tensors, &arrays[i], i, err);
-        if (!r && format == MR_CHECKPOINT_TF && arrays[i].dtype >= MR_DT_F4)
-            r = mr_fail(err, -EINVAL, "array %s: TensorFlow has no type %s; save as safetensors",
-                        arrays[i].name, mr_dtype_name(arrays[i].dtype));
+        if (!r)
+            r = check_type(p, -EINVAL, arrays[i].name, arrays[i].dtype, err);
     }
     if (!r) {
         mr_tensor_table_sort(&p->bundle.tensors);
         r = check_names(&p->bundle.tensors, err);
     }
-    if (!r && format == MR_CHECKPOINT_TF)
-        r = add_seal(p, err);
+    if (!r)
+        r = add_own(p, err);
     if (!r)
         r = add_mark(p, err);
-    if (!r) {
-        mr_tensor_table_sort(&p->bundle.tensors);
+    if (!r)
         r = lay_out(p, packed, err);
-    }
     if (!r && map_arrays(p, arrays, n))
         r = mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    if (r)
+        mr_ckpt_plan_fini(p);
+    return r;
+}
+
+int mr_ckpt_plan_copy(struct mr_ckpt_plan *p, const struct mr_tensor_table *from,
+                      const struct mr_bytes *side, enum mr_checkpoint_format format, int packed,
+                      struct mr_error *err)
+{
+    int r = 0;
+    begin(p, format);
+    for (size_t i = 0; !r && i < from->n; i++) {
+        const struct mr_tensor *t = &from->tensors[i];
+        if (!strcmp(t->name, MR_STATE_META) || !strcmp(t->name, MR_STATE_MARK))
+            continue;
+        r = check_type(p, -ENOTSUP, t->name, t->dtype, err);
+        if (!r && (r = mr_tensor_table_add(&p->bundle.tensors, t)))
+            mr_fail(err, r, "'%s': %s", t->name, mr_errno_text(r));
+    }
+    if (!r && side->len) {
+        mr_bytes_add(&p->side, side->data, side->len);
+        r = p->side.error ? mr_fail(err, p->side.error, "checkpoint: no memory") : 0;
+    }
+    if (!r)
+        r = add_own(p, err);
+    if (!r)
+        r = lay_out(p, packed, err);
     if (r)
         mr_ckpt_plan_fini(p);
     return r;
@@ -144,18 +155,7 @@ int mr_ckpt_plan_init(struct mr_ckpt_plan *p, const struct mr_array *arrays, uns
 void mr_ckpt_plan_fini(struct mr_ckpt_plan *p)
 {
     free(p->of_array);
-    mr_bytes_fini(&p->meta);
+    mr_bytes_fini(&p->side);
     mr_bundle_fini(&p->bundle);
     p->of_array = NULL;
-}
-
-int mr_ckpt_plan_write(struct mr_ckpt_plan *p, uint32_t shard, uint32_t n_shards,
-                       struct mr_bytes *out, struct mr_error *err)
-{
-    if (p->format == MR_CHECKPOINT_SAFETENSORS)
-        return mr_safetensors_write_header(&p->bundle.tensors, out, err);
-    p->bundle.n_shards = n_shards;
-    for (size_t i = 0; i < p->bundle.tensors.n; i++)
-        p->bundle.tensors.tensors[i].shard = shard;
-    return mr_bundle_write_index(&p->bundle, out, err);
 }

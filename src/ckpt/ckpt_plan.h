@@ -1,4 +1,4 @@
-/* ckpt_plan.h - registered arrays become tensors with a place in a data file. */
+/* ckpt_plan.h - tensors with their places in a data file that is to be written. */
 #ifndef MR_CKPT_PLAN_H
 #define MR_CKPT_PLAN_H
 
@@ -7,13 +7,13 @@
 #include "tf_bundle.h"
 
 struct mr_ckpt_plan {
-    enum mr_checkpoint_format format;
-    struct mr_bundle bundle;      /* its table has the tensors, in either format */
+    const struct mr_ckpt_format *row;
+    struct mr_bundle bundle;      /* the tensors; shard 0 of 1 */
     uint64_t data_bytes;          /* of the data file */
-    size_t head_bytes;            /* safetensors: in front of the tensors */
+    size_t head_bytes;            /* in front of the tensors, if the head is the data file */
     size_t *of_array;             /* array i is tensor of_array[i] */
-    struct mr_bytes meta;         /* TensorFlow: .meta, always the same */
-    int64_t meta_seal[2];         /* what tensor MR_STATE_META holds */
+    struct mr_bytes side;         /* the side file, always the same; empty: none */
+    uint64_t side_seal[2];        /* its length and crc32c, little-endian, for a tensor */
     uint64_t mark[MR_MARK_WORDS]; /* what tensor MR_STATE_MARK holds; set for each checkpoint */
     size_t mark_tensor;           /* its number */
 };
@@ -22,9 +22,11 @@ struct mr_ckpt_plan {
  * -EINVAL: no name, a name twice, a type without a fixed size, no memory where bytes are. */
 int mr_ckpt_plan_init(struct mr_ckpt_plan *p, const struct mr_array *arrays, unsigned n,
                       enum mr_checkpoint_format format, int packed, struct mr_error *err);
+/* The same for tensors of a checkpoint, without those that this library added.  `side` (may be
+ * empty) is its side file, if the format is the same.  -ENOTSUP: the format lacks a type. */
+int mr_ckpt_plan_copy(struct mr_ckpt_plan *p, const struct mr_tensor_table *from,
+                      const struct mr_bytes *side, enum mr_checkpoint_format format, int packed,
+                      struct mr_error *err);
 void mr_ckpt_plan_fini(struct mr_ckpt_plan *p);
-/* Append .index (shard of n_shards) or the header, when the tensors have their crcs. */
-int mr_ckpt_plan_write(struct mr_ckpt_plan *p, uint32_t shard, uint32_t n_shards,
-                       struct mr_bytes *out, struct mr_error *err);
 
 #endif

@@ -2,6 +2,8 @@
  */
 #include "ckpt_scan.h"
 
+#include "grow.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,41 @@ int mr_ckpt_each_name(int at, const char *dir, int (*each)(void *ctx, const char
     return r;
 }
 
+static int order(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
+{
+    if (a->mark.generation != b->mark.generation)
+        return a->mark.generation < b->mark.generation ? -1 : 1;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    int r = strcmp(a->prefix, b->prefix);
+    if (!r)
+        r = (int)a->format - (int)b->format;
+    return r ? r : a->resaved - b->resaved;
+}
+
+static int make_room(struct mr_ckpt_list *l)
+{
+    struct mr_ckpt_item *grown = mr_grown(l->items, l->n, &l->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    l->items = grown;
+    return 0;
+}
+
+/* In its place, beside one of another stem. */
+static int insert(struct mr_ckpt_list *l, const struct mr_ckpt_item *item)
+{
+    size_t at = l->n;
+    if (make_room(l))
+        return -ENOMEM;
+    while (at && order(&l->items[at - 1], item) > 0)
+        at--;
+    memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof *l->items);
+    l->items[at] = *item;
+    l->n++;
+    return 0;
+}
+
 struct scan {
     const char *prefix;
     struct mr_ckpt_list *out;
@@ -43,14 +80,10 @@ struct scan {
 static int look_at(void *ctx, const char *name)
 {
     struct scan *s = ctx;
-    struct mr_ckpt_item item = {0};
-    size_t n;
-    if (!mr_ckpt_name_parse(name, &n, &item.step, &item.format) || n >= sizeof item.prefix)
+    struct mr_ckpt_item item;
+    if (!mr_ckpt_name_parse(name, &item) || (s->prefix && strcmp(s->prefix, item.prefix)))
         return 0;
-    memcpy(item.prefix, name, n);
-    if (s->prefix && strcmp(s->prefix, item.prefix))
-        return 0;
-    return mr_ckpt_list_add(s->out, &item);
+    return insert(s->out, &item);
 }
 
 int mr_ckpt_scan(int at, const char *dir, const char *prefix, struct mr_ckpt_list *out)
@@ -58,36 +91,14 @@ int mr_ckpt_scan(int at, const char *dir, const char *prefix, struct mr_ckpt_lis
     return mr_ckpt_each_name(at, dir, look_at, &(struct scan){prefix, out});
 }
 
-static int order(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
-{
-    if (a->mark.generation != b->mark.generation)
-        return a->mark.generation < b->mark.generation ? -1 : 1;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    int r = strcmp(a->prefix, b->prefix);
-    return r ? r : (int)a->format - (int)b->format;
-}
-
 int mr_ckpt_list_add(struct mr_ckpt_list *l, const struct mr_ckpt_item *item)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        void *p = realloc(l->items, cap * sizeof *l->items);
-        if (!p)
-            return -ENOMEM;
-        l->items = p;
-        l->cap = cap;
-    }
+    if (make_room(l))
+        return -ENOMEM;
     ptrdiff_t same = mr_ckpt_list_find(l, item->prefix, item->step, item->format);
     if (same >= 0)
         mr_ckpt_list_remove(l, (size_t)same);
-    size_t at = l->n;
-    while (at && order(&l->items[at - 1], item) > 0)
-        at--;
-    memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof *l->items);
-    l->items[at] = *item;
-    l->n++;
-    return 0;
+    return insert(l, item);
 }
 
 void mr_ckpt_list_remove(struct mr_ckpt_list *l, size_t i)

@@ -4,28 +4,17 @@
 
 #include "ckpt_name.h"
 
-/* When a checkpoint was saved, and by which run (ckpt_mark.h); zero: it does not say. */
-struct mr_ckpt_mark {
-    uint64_t generation, run;
-};
-
-struct mr_ckpt_item {
-    uint64_t step;
-    enum mr_checkpoint_format format;
-    char prefix[MR_CKPT_MAX_PREFIX];
-    struct mr_ckpt_mark mark; /* set by who has looked into the file */
-};
-
 struct mr_ckpt_list {
     struct mr_ckpt_item *items; /* oldest first: by generation, then by step */
     size_t n, cap;
 };
 
-/* Append the checkpoints in `dir`, those of `prefix` only if it is not NULL.  A relative `dir`
- * begins at the folder `at`, or at the present one for AT_FDCWD.  0 or -errno. */
+/* Append the checkpoints in `dir`, those of `prefix` only if it is not NULL; a step that was saved
+ * again may have two.  A relative `dir` begins at the folder `at`, or at the present one for
+ * AT_FDCWD.  0 or -errno. */
 int mr_ckpt_scan(int at, const char *dir, const char *prefix, struct mr_ckpt_list *out);
-/* Insert in order; takes the place of one with the same prefix, step and format.  0 or -ENOMEM,
- * and then the list is as it was. */
+/* Insert in order, in place of one with the same prefix, step and format, whatever its stem.  0 or
+ * -ENOMEM, and then the list is as it was. */
 int mr_ckpt_list_add(struct mr_ckpt_list *l, const struct mr_ckpt_item *item);
 void mr_ckpt_list_remove(struct mr_ckpt_list *l, size_t i);
 /* Its place, or -1. */

@@ -1,15 +1,10 @@
-/* ckpt_view.c - see ckpt_view.h.  Index and header are read whole; their parsers check them. */
+/* ckpt_view.c - see ckpt_view.h.  The format's row reads the head; paths are put together here. */
 #include "ckpt_view.h"
 
-#include "crc32c.h"
+#include "ckpt_format.h"
 #include "errtext.h"
-#include "in_file.h"
-#include "safetensors.h"
-#include "whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,103 +36,64 @@ static int expand_parts(struct mr_bundle *b)
     return r;
 }
 
-static int open_bundle(struct mr_ckpt_view *v, struct mr_device *device, struct mr_error *err)
+static int open_view(struct mr_ckpt_view *v, const char *path, const char *file,
+                     struct mr_device *device, struct mr_error *err)
 {
-    uint8_t *index;
-    size_t len;
-    char file[MR_CKPT_MAX_PATH];
-    snprintf(file, sizeof file, "%s.index", v->path);
-    int r = mr_in_small_file(v->dir_fd, mr_ckpt_view_name(v, file), MR_BUNDLE_MAX_INDEX, device,
-                             &index, &len);
-    if (r)
-        return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    r = mr_bundle_parse(file, index, len, &v->bundle, err);
-    free(index);
-    v->index_bytes = len;
-    v->has_checksums = 1;
-    return r;
-}
-
-/* The header's bytes: read through an aligned buffer, for the file is not read through the cache.
- */
-static int read_header(const char *file, struct mr_in_file *f, uint8_t **out, uint64_t *bytes,
-                       struct mr_error *err)
-{
-    uint8_t *buf = aligned_alloc(MR_DIRECT_ALIGN, MR_DIRECT_ALIGN);
-    int r = !buf ? -ENOMEM : f->bytes < 8 ? -ENODATA : mr_in_read(f, buf, 8, 0);
-    if (!r)
-        r = mr_safetensors_header_bytes(file, buf, f->bytes, bytes, err);
-    free(buf);
-    if (r)
-        return r;
-    *out = aligned_alloc(MR_DIRECT_ALIGN, mr_direct_round((size_t)*bytes));
-    if (!*out)
-        return -ENOMEM;
-    r = mr_in_read(f, *out, (size_t)*bytes, 0);
-    if (r)
-        free(*out);
-    return r;
-}
-
-static int open_safetensors(struct mr_ckpt_view *v, struct mr_device *device, struct mr_error *err)
-{
-    struct mr_safetensors s;
-    struct mr_in_file f;
-    uint8_t *header;
-    uint64_t bytes;
-    char file[MR_CKPT_MAX_PATH];
-    snprintf(file, sizeof file, "%s.safetensors", v->path);
-    int r = mr_in_open(v->dir_fd, mr_ckpt_view_name(v, file), device, &f);
-    if (r)
-        return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    r = read_header(file, &f, &header, &bytes, err);
-    if (r) {
-        mr_fail(err, r, "%s: %s", file,
-                r == -ENODATA ? "too short for a safetensors file" : mr_errno_text(r));
-    } else {
-        r = mr_safetensors_parse(file, header, (size_t)bytes, f.bytes, &s, err);
-        v->head_crc = mr_crc32c(0, header, (size_t)bytes);
-        free(header);
-    }
-    mr_in_close(&f);
-    if (r)
-        return r;
-    v->bundle.tensors = s.tensors;
-    v->has_checksums = s.sealed;
-    v->head_bytes = (size_t)s.header_bytes;
-    return 0;
-}
-
-static int open_view(int dir_fd, const char *path, size_t name_at, enum mr_checkpoint_format format,
-                     struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
-{
-    struct mr_ckpt_view v = {.dir_fd = dir_fd, .name_at = name_at, .format = format};
-    mr_bundle_init(&v.bundle);
-    if (strlen(path) >= sizeof v.path)
+    char head[MR_CKPT_MAX_PATH];
+    mr_bundle_init(&v->bundle);
+    v->row = mr_ckpt_format_row(v->format);
+    if (strlen(path) >= sizeof v->path)
         return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
-    strcpy(v.path, path);
-    int r = format == MR_CHECKPOINT_TF ? open_bundle(&v, device, err)
-                                       : open_safetensors(&v, device, err);
-    if (!r)
-        *out = v;
-    return r;
+    strcpy(v->path, path);
+    mr_ckpt_view_head(v, head);
+    return v->row->read_head(v, file ? file : head, device, err);
 }
 
 int mr_ckpt_view_open(int at, const char *path, enum mr_checkpoint_format format,
                       struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
 {
-    return open_view(at, path, 0, format, device, out, err);
+    struct mr_ckpt_view v = {.dir_fd = at, .format = format};
+    int r = open_view(&v, path, NULL, device, err);
+    if (!r)
+        *out = v;
+    return r;
+}
+
+static int join(const struct mr_ckpt_dir *dir, const char *name, char out[PATH_MAX],
+                struct mr_error *err)
+{
+    int n = snprintf(out, PATH_MAX, "%s/%s", dir->path, name);
+    return n >= 0 && n < PATH_MAX
+               ? 0
+               : mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir->path);
+}
+
+int mr_ckpt_view_open_as(const struct mr_ckpt_dir *dir, const char *stem, const char *file,
+                         enum mr_checkpoint_format format, struct mr_ckpt_view *out,
+                         struct mr_error *err)
+{
+    char path[PATH_MAX], head[PATH_MAX];
+    struct mr_ckpt_view v = {.dir_fd = dir->fd, .name_at = strlen(dir->path) + 1, .format = format};
+    int r = join(dir, stem, path, err);
+    if (!r)
+        r = join(dir, file, head, err);
+    if (!r)
+        r = open_view(&v, path, head, NULL, err);
+    if (!r)
+        *out = v;
+    return r;
 }
 
 int mr_ckpt_view_open_flat(const struct mr_ckpt_dir *dir, const struct mr_ckpt_item *item,
                            struct mr_device *device, struct mr_ckpt_view *out, struct mr_error *err)
 {
-    char path[PATH_MAX];
-    struct mr_ckpt_view v;
-    int n = snprintf(path, sizeof path, "%s/%s-%" PRIu64, dir->path, item->prefix, item->step);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return mr_fail(err, -ENAMETOOLONG, "%.100s...: the path is too long", dir->path);
-    int r = open_view(dir->fd, path, strlen(dir->path) + 1, item->format, device, &v, err);
+    char path[PATH_MAX], stem[MR_CKPT_MAX_NAME];
+    struct mr_ckpt_view v = {
+        .dir_fd = dir->fd, .name_at = strlen(dir->path) + 1, .format = item->format};
+    mr_ckpt_stem(item, stem);
+    int r = join(dir, stem, path, err);
+    if (!r)
+        r = open_view(&v, path, NULL, device, err);
     if (r)
         return r;
     r = expand_parts(&v.bundle);
@@ -156,14 +112,36 @@ void mr_ckpt_view_fini(struct mr_ckpt_view *v)
 
 void mr_ckpt_view_file(const struct mr_ckpt_view *v, uint32_t s, char out[MR_CKPT_MAX_PATH])
 {
-    if (v->format == MR_CHECKPOINT_SAFETENSORS)
-        snprintf(out, MR_CKPT_MAX_PATH, "%s.safetensors", v->path);
+    if (v->row->data_name)
+        v->row->data_name(v->path, s, v->bundle.n_shards, out, MR_CKPT_MAX_PATH);
     else
-        snprintf(out, MR_CKPT_MAX_PATH, "%s.data-%05" PRIu32 "-of-%05" PRIu32, v->path, s,
-                 v->bundle.n_shards);
+        mr_ckpt_view_head(v, out);
+}
+
+void mr_ckpt_view_head(const struct mr_ckpt_view *v, char out[MR_CKPT_MAX_PATH])
+{
+    snprintf(out, MR_CKPT_MAX_PATH, "%s%s", v->path, v->row->ending);
+}
+
+void mr_ckpt_view_side(const struct mr_ckpt_view *v, char out[MR_CKPT_MAX_PATH])
+{
+    snprintf(out, MR_CKPT_MAX_PATH, "%s%s", v->path, v->row->side_ending);
 }
 
 const char *mr_ckpt_view_name(const struct mr_ckpt_view *v, const char *file)
 {
     return file + v->name_at;
+}
+
+uint8_t *mr_ckpt_view_used(const struct mr_ckpt_view *v)
+{
+    const struct mr_bundle *b = &v->bundle;
+    const struct mr_bundle_part *parts;
+    uint8_t *used = calloc(b->n_shards, 1);
+    for (size_t i = 0; used && i < b->tensors.n; i++)
+        if (!mr_bundle_parts_of(b, i, &parts))
+            used[b->tensors.tensors[i].shard] = 1;
+    for (size_t i = 0; used && i < b->n_parts; i++)
+        used[b->parts[i].shard] = 1;
+    return used;
 }

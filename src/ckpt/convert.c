@@ -1,26 +1,23 @@
-/* convert.c - write an open checkpoint in either format.
+/* convert.c - write an open checkpoint in another format, or copy it.
  *
- * Tensors are streamed in the order in which they will lie, their crcs taken on the way, so memory
- * stays at one piece.  The header of a safetensors file needs those crcs and comes before the data:
- * its size is known beforehand, and it is written last.
+ * Tensors are streamed in the order in which they will lie, and their crcs are computed on the way,
+ * so memory stays at one piece.  A head that needs those crcs and lies in front of the data has a
+ * size that is known beforehand; it is written last.
  *
- * The .meta file of a bundle is kept when there is one, because it may be a whole graph of
- * somebody's; otherwise one is made from the tensors.  A tensor of ours has its size and crc, and
- * is made anew. */
+ * A side file is kept when the format stays the same, because it may be a whole graph of
+ * somebody's; otherwise the format makes one from the tensors. */
 #include "convert.h"
 
 #include "bytes.h"
 #include "ckpt_clean.h"
+#include "ckpt_format.h"
 #include "ckpt_folder.h"
 #include "ckpt_open.h"
+#include "ckpt_plan.h"
 #include "crc32c.h"
 #include "errtext.h"
 #include "publish_set.h"
-#include "safetensors.h"
-#include "tf_meta.h"
-#include "train_state.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,7 +55,7 @@ static int open_target(struct target *t, const struct mr_ckpt_file *c, const cha
     int r = mr_out_dir_open(dir, &o, &t->dir, err);
     if (r)
         return r;
-    mr_publish_begin(&t->set, t->dir, "free some, or choose another folder with --to");
+    mr_publish_begin(&t->set, t->dir, "free some, or choose another folder");
     r = mr_ckpt_clean(t->dir);
     return r ? mr_fail(err, r, "%s: %s", dir, mr_errno_text(r)) : 0;
 }
@@ -71,7 +68,7 @@ static int must_be_new(struct target *t, const char *end)
     int there = mr_out_exists(t->dir, name);
     if (there > 0)
         return mr_fail(t->err, -EEXIST,
-                       "%s/%s: is there already; remove it or choose another folder with --to",
+                       "%s/%s: is there already; remove it or choose another folder",
                        mr_out_dir_path(t->dir), name);
     return there ? mr_publish_fail(&t->set, there, name, t->err) : 0;
 }
@@ -106,7 +103,7 @@ static int put_bytes(struct target *t, const void *bytes, size_t len)
                                                          : 0;
 }
 
-/* The folder's bundles that can be read, oldest first. */
+/* TensorFlow's list of the folder's checkpoints that can be read, oldest first. */
 static int note_state(struct target *t)
 {
     struct mr_ckpt_folder found = {0};
@@ -116,7 +113,8 @@ static int note_state(struct target *t)
     if (!r && !names)
         r = -ENOMEM;
     for (size_t i = 0; !r && i < found.n; i++)
-        if (found.found[i].format == MR_CHECKPOINT_TF && found.found[i].generation != UINT64_MAX)
+        if (mr_ckpt_format_row(found.found[i].format)->in_state_file &&
+            found.found[i].generation != UINT64_MAX)
             names[n++] = strrchr(found.found[i].path, '/') + 1;
     if (!r)
         r = mr_publish_state(t->dir, names, n);
@@ -129,18 +127,18 @@ static int note_state(struct target *t)
 static int close_target(struct target *t, int r, enum mr_checkpoint_format format,
                         char path[MR_CKPT_MAX_PATH])
 {
-    int tf = format == MR_CHECKPOINT_TF;
+    const struct mr_ckpt_format *row = mr_ckpt_format_row(format);
     if (!t->dir)
         return r;
     if (!r)
         r = mr_publish_commit(&t->set, t->err);
     if (r)
         mr_publish_undo(&t->set);
-    if (!r && tf)
+    if (!r && row->in_state_file)
         r = note_state(t);
     if (!r)
         snprintf(path, MR_CKPT_MAX_PATH, "%.*s/%s%s", PATH_MAX - MR_CKPT_MAX_NAME,
-                 mr_out_dir_path(t->dir), t->stem, tf ? "" : ".safetensors");
+                 mr_out_dir_path(t->dir), t->stem, row->shown_with_ending ? row->ending : "");
     mr_publish_end(&t->set);
     mr_out_dir_close(t->dir);
     return r;
@@ -152,55 +150,39 @@ struct job {
     struct mr_ckpt_file *from;
     const struct mr_convert_opts *opts;
     struct target to;
-    struct mr_tensor_table table; /* as it will be */
-    struct mr_bytes meta;
-    uint8_t meta_note[16];
-    uint32_t crc; /* of the tensor being written */
+    struct mr_ckpt_plan plan;
+    uint32_t crc; /* of the tensor that is being written */
     struct mr_error *err;
 };
 
-/* All tensors but the note about .meta, and the mark of a run: what is converted is the user's. */
-static int copy_table(struct job *j)
+/* The side file as it is, when the format stays the same. */
+static int source_side(struct job *j, struct mr_bytes *out)
 {
-    const struct mr_tensor_table *t = mr_ckpt_file_tensors(j->from);
-    int r = 0;
-    for (size_t i = 0; !r && i < t->n; i++)
-        if (strcmp(t->tensors[i].name, MR_STATE_META) && strcmp(t->tensors[i].name, MR_STATE_MARK))
-            r = mr_tensor_table_add(&j->table, &t->tensors[i]);
-    return r ? mr_fail(j->err, r, "no memory") : 0;
-}
-
-static int source_meta(struct job *j)
-{
+    const struct mr_ckpt_view *v = &j->from->view;
     char path[MR_CKPT_MAX_PATH];
     uint8_t *bytes;
     size_t len;
-    snprintf(path, sizeof path, "%s.meta", mr_ckpt_file_prefix(j->from));
-    int r = mr_ckpt_file_format(j->from) == MR_CHECKPOINT_TF
-                ? mr_in_small_file(AT_FDCWD, path, MR_META_MAX_FILE, NULL, &bytes, &len)
-                : -ENOENT;
-    if (r == -ENOENT)
-        r = mr_tf_meta_write(&j->table, &j->meta);
-    else if (!r) {
-        mr_bytes_add(&j->meta, bytes, len);
-        free(bytes);
-        r = j->meta.error;
-    }
-    return r ? mr_fail(j->err, r, "%s: %s", path, mr_errno_text(r)) : 0;
+    if (!v->row->side_ending || v->format != j->opts->format)
+        return 0;
+    mr_ckpt_view_side(v, path);
+    int r = mr_in_small_file(AT_FDCWD, path, MR_CKPT_MAX_SIDE, NULL, &bytes, &len);
+    if (r)
+        return r == -ENOENT ? 0 : mr_fail(j->err, r, "%s: %s", path, mr_errno_text(r));
+    mr_bytes_add(out, bytes, len);
+    free(bytes);
+    return out->error ? mr_fail(j->err, out->error, "%s: no memory", path) : 0;
 }
 
-static int add_meta_note(struct job *j)
+static int make_plan(struct job *j)
 {
-    uint64_t note[2] = {htole64(j->meta.len), htole64(mr_crc32c(0, j->meta.data, j->meta.len))};
-    memcpy(j->meta_note, note, sizeof note);
-    struct mr_tensor t = {.name = MR_STATE_META,
-                          .dtype = MR_DT_I64,
-                          .n_dims = 1,
-                          .dims = {2},
-                          .data = j->meta_note,
-                          .bytes = sizeof j->meta_note};
-    int r = mr_tensor_table_add(&j->table, &t);
-    return r ? mr_fail(j->err, r, "no memory") : 0;
+    struct mr_bytes side;
+    mr_bytes_init(&side);
+    int r = source_side(j, &side);
+    if (!r)
+        r = mr_ckpt_plan_copy(&j->plan, mr_ckpt_file_tensors(j->from), &side, j->opts->format,
+                              j->opts->packed, j->err);
+    mr_bytes_fini(&side);
+    return r;
 }
 
 static int put(void *ctx, const void *bytes, size_t len)
@@ -232,70 +214,52 @@ static int put_tensor(struct job *j, struct mr_tensor *t)
 
 static int put_all(struct job *j)
 {
+    struct mr_tensor_table *t = &j->plan.bundle.tensors;
     int r = 0;
-    for (size_t i = 0; i < j->table.n; i++)
-        j->to.total += j->table.tensors[i].bytes;
-    for (size_t i = 0; !r && i < j->table.n; i++)
-        r = put_tensor(j, &j->table.tensors[i]);
+    for (size_t i = 0; i < t->n; i++)
+        j->to.total += t->tensors[i].bytes;
+    for (size_t i = 0; !r && i < t->n; i++)
+        r = put_tensor(j, &t->tensors[i]);
     return r;
 }
 
-/* The only data file, with all tensors; room for it is reserved. */
-static int write_data(struct job *j, const char *end, uint64_t bytes)
+/* All tensors to the file `end`, and the head in front of them if it belongs there; room for it is
+ * reserved. */
+static int write_data(struct job *j, const char *end, struct mr_bytes *head)
 {
-    struct mr_bytes header;
-    int r = create(&j->to, end, bytes);
+    int r = create(&j->to, end, j->plan.data_bytes);
     if (r)
         return r;
-    mr_bytes_init(&header);
     r = put_all(j);
-    if (!r && j->opts->format == MR_CHECKPOINT_SAFETENSORS) {
-        r = mr_safetensors_write_header(&j->table, &header, j->err);
-        if (!r)
-            r = mr_out_write(&j->to.f, header.data, header.len, 0);
-    }
-    mr_bytes_fini(&header);
+    if (!r)
+        r = j->plan.row->write_head(&j->plan, head, j->err);
+    if (!r && !j->plan.row->data_name)
+        r = mr_out_write(&j->to.f, head->data, head->len, 0);
     return mr_publish_finish(&j->to.set, &j->to.f, r, j->err);
 }
 
-static int write_bundle(struct job *j)
+static int write_all(struct job *j)
 {
-    static const char *const ends[] = {".data-00000-of-00001", ".meta", ".index"};
-    struct mr_bundle b;
-    struct mr_bytes index;
-    uint64_t bytes;
-    int r = 0;
-    mr_bytes_init(&index);
-    for (unsigned i = 0; !r && i < 3; i++)
-        r = must_be_new(&j->to, ends[i]);
-    if (!r)
-        r = source_meta(j);
-    if (!r)
-        r = add_meta_note(j);
-    if (!r && mr_bundle_layout(&j->table, j->opts->packed ? 1 : MR_BUNDLE_ALIGN, &bytes))
-        r = mr_fail(j->err, -EOVERFLOW, "too large");
-    if (!r)
-        r = write_data(j, ends[0], bytes);
-    mr_bundle_init(&b);
-    b.tensors = j->table; /* borrowed */
-    if (!r)
-        r = mr_bundle_write_index(&b, &index, j->err);
-    if (!r)
-        r = write_small(&j->to, ends[1], &j->meta);
-    if (!r)
-        r = write_small(&j->to, ends[2], &index);
-    mr_bytes_fini(&index);
-    return r;
-}
-
-static int write_safetensors(struct job *j)
-{
-    static const char end[] = ".safetensors";
-    uint64_t header_bytes, file_bytes;
+    const struct mr_ckpt_format *row = j->plan.row;
+    char end[MR_CKPT_MAX_NAME];
+    struct mr_bytes head;
+    mr_bytes_init(&head);
+    snprintf(end, sizeof end, "%s", row->ending);
+    if (row->data_name)
+        row->data_name("", 0, 1, end, sizeof end);
     int r = must_be_new(&j->to, end);
     if (!r)
-        r = mr_safetensors_layout(&j->table, &header_bytes, &file_bytes, j->err);
-    return r ? r : write_data(j, end, file_bytes);
+        r = must_be_new(&j->to, row->ending);
+    if (!r && row->side_ending)
+        r = must_be_new(&j->to, row->side_ending);
+    if (!r)
+        r = write_data(j, end, &head);
+    if (!r && row->side_ending)
+        r = write_small(&j->to, row->side_ending, &j->plan.side);
+    if (!r && row->data_name)
+        r = write_small(&j->to, row->ending, &head);
+    mr_bytes_fini(&head);
+    return r;
 }
 
 int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_convert_opts *opts,
@@ -304,13 +268,12 @@ int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_con
     struct job j = {.from = c, .opts = opts, .err = err};
     int r = open_target(&j.to, c, dir, opts, err);
     if (!r)
-        r = copy_table(&j);
-    if (!r)
-        r = opts->format == MR_CHECKPOINT_TF ? write_bundle(&j) : write_safetensors(&j);
-    r = close_target(&j.to, r, opts->format, path);
-    mr_tensor_table_fini(&j.table);
-    mr_bytes_fini(&j.meta);
-    return r;
+        r = make_plan(&j);
+    if (!r) {
+        r = write_all(&j);
+        mr_ckpt_plan_fini(&j.plan);
+    }
+    return close_target(&j.to, r, opts->format, path);
 }
 
 /* ---- copy ---- */

@@ -12,7 +12,7 @@ struct mr_out_hook;
 
 struct mr_convert_opts {
     enum mr_checkpoint_format format;
-    int packed;                        /* TensorFlow's own layout, without gaps */
+    int packed;                        /* without gaps between tensors */
     const struct mr_ckpt_watch *watch; /* NULL: nobody watches */
     const struct mr_out_hook *hook;    /* NULL; tests see (and break) every change to files */
     void (*waiting)(void *ctx, const char *text); /* as in mr_checkpoint_opts; may be NULL */
@@ -20,7 +20,7 @@ struct mr_convert_opts {
 };
 
 /* Write `c` to folder `dir` (made if need be) under its own name.  Every tensor is verified as it
- * is read.  `path` gets where it is, PREFIX or FILE.safetensors.  -EEXIST: one of its files is
+ * is read.  `path` gets where it is, as users name it.  -EEXIST: one of its files is
  * there already; -EBUSY: a run writes in that folder. */
 int mr_ckpt_convert(struct mr_ckpt_file *c, const char *dir, const struct mr_convert_opts *opts,
                     char path[MR_CKPT_MAX_PATH], struct mr_error *err);

@@ -8,14 +8,13 @@
 #include "drain.h"
 
 #include "buffer.h"
+#include "ckpt_format.h"
 #include "clock.h"
 #include "crc32c.h"
 #include "device.h"
 #include "errtext.h"
 #include "file_image.h"
 #include "in_file.h"
-#include "tf_meta.h"
-#include "train_state.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -39,8 +38,6 @@ struct copy {
     struct mr_file_image im;
     struct mr_in_file file;
     uint32_t *crcs;
-    int64_t meta_seal[2];
-    int has_seal;
 };
 
 int mr_drain_open(uint64_t bytes_per_s, struct mr_drain **out)
@@ -94,10 +91,7 @@ static int take_chunk(struct copy *c, size_t k, uint32_t *head_crc)
     }
     for (size_t i = c->im.chunk_first[k]; i < c->im.chunk_first[k + 1]; i++) {
         const struct mr_piece *p = &c->im.pieces[i];
-        uint8_t *keep = c->view.bundle.tensors.tensors[p->tensor].data;
         c->crcs[i] = mr_crc32c(0, buf + (p->at - at), p->len);
-        if (keep)
-            memcpy(keep + p->from, buf + (p->at - at), p->len);
     }
     memset(buf + len, 0, mr_direct_round(len) - len);
     return 0;
@@ -119,7 +113,7 @@ static int copy_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
         if (rate)
             mr_device_wait_until(begin + (uint64_t)((double)(at + len) / (double)rate * 1e9));
     }
-    if (head_crc != c->view.head_crc)
+    if (c->im.head_bytes && head_crc != c->view.head_crc)
         return differs(c, "the header", err);
     for (size_t i = 0; i < c->view.bundle.tensors.n; i++) {
         const struct mr_tensor *t = &c->view.bundle.tensors.tensors[i];
@@ -129,56 +123,35 @@ static int copy_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
     return 0;
 }
 
-static int copy_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_bytes *meta,
-                      struct mr_bytes *index, struct mr_error *err)
+static int copy_small(void *ctx, struct mr_bytes *side, struct mr_bytes *head, struct mr_error *err)
 {
     struct copy *c = ctx;
-    struct mr_bundle b;
     uint8_t *bytes;
     size_t len;
     char file[MR_CKPT_MAX_PATH];
-    snprintf(file, sizeof file, "%s.meta", c->view.path);
-    int r = mr_in_small_file(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), MR_META_MAX_FILE,
-                             c->device, &bytes, &len);
+    const struct mr_ckpt_format *row = c->view.row;
+    struct mr_error why = {0};
+    int r = row->side_ending ? row->read_side(&c->view, c->device, side, &why) : 0;
+    if (r)
+        return r == -EBADMSG ? differs(c, row->side_ending, err) : mr_fail(err, r, "%s", why.text);
+    mr_ckpt_view_head(&c->view, file);
+    r = mr_in_small_file(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), MR_BUNDLE_MAX_INDEX,
+                         c->device, &bytes, &len);
     if (r)
         return mr_fail(err, r, "%s: %s", file, mr_errno_text(r));
-    if (c->has_seal &&
-        ((uint64_t)c->meta_seal[0] != len || c->meta_seal[1] != mr_crc32c(0, bytes, len)))
-        r = differs(c, ".meta", err);
-    mr_bytes_add(meta, bytes, len);
+    if (mr_crc32c(0, bytes, len) != c->view.head_crc)
+        r = mr_fail(err, -ESTALE, "%s: was replaced while it was being copied", file);
+    mr_bytes_add(head, bytes, len);
     free(bytes);
-    if (r)
-        return r;
-    mr_bundle_init(&b);
-    b.n_shards = n_shards;
-    b.tensors = c->view.bundle.tensors; /* lent */
-    for (size_t i = 0; i < b.tensors.n; i++)
-        b.tensors.tensors[i].shard = shard;
-    return mr_bundle_write_index(&b, index, err);
+    return r; /* no memory for them: the bytes say so */
 }
 
-static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr_ckpt_item *item,
-                     struct mr_ckpt_mark *mark, struct mr_error *err)
+/* The data file of the view, cut into chunks. */
+static int open_data(struct copy *c, struct mr_error *err)
 {
-    struct mr_ckpt_dir dir = mr_tier_dir(from);
     char file[MR_CKPT_MAX_PATH];
-    c->device = from->o.device;
-    int r = mr_ckpt_view_open_flat(&dir, item, c->device, &c->view, err);
-    if (r)
-        return r;
-    int ours = mr_ckpt_mark_of(&c->view, item->step, c->device, mark, err);
-    if (ours <= 0)
-        return ours
-                   ? ours
-                   : mr_fail(err, -ENOTSUP, "%s: not written by a run of millrace; copy it by hand",
-                             c->view.path);
-    struct mr_tensor *seal = mr_tensor_table_find(&c->view.bundle.tensors, MR_STATE_META);
-    if (seal && seal->bytes == sizeof c->meta_seal) {
-        seal->data = c->meta_seal;
-        c->has_seal = 1;
-    }
     mr_ckpt_view_file(&c->view, c->view.bundle.n_shards - 1, file);
-    r = mr_in_open(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), c->device, &c->file);
+    int r = mr_in_open(c->view.dir_fd, mr_ckpt_view_name(&c->view, file), c->device, &c->file);
     if (!r)
         r = mr_file_image_init(&c->im, &c->view.bundle.tensors, c->file.bytes, c->view.head_bytes);
     if (!r) {
@@ -186,6 +159,45 @@ static int open_copy(struct copy *c, const struct mr_tier *from, const struct mr
         r = c->crcs ? 0 : -ENOMEM;
     }
     return r ? mr_fail(err, r, "%s: %s", file, mr_errno_text(r)) : 0;
+}
+
+static int open_view(struct copy *c, const struct mr_tier *from, const struct mr_ckpt_item *item,
+                     struct mr_ckpt_mark *mark, struct mr_error *err)
+{
+    struct mr_ckpt_dir dir = mr_tier_dir(from);
+    int r = mr_ckpt_view_open_flat(&dir, item, c->device, &c->view, err);
+    if (r)
+        return r;
+    int ours = mr_ckpt_mark_of(&c->view, item->step, c->device, mark, err);
+    if (ours > 0)
+        return 0;
+    if (!ours)
+        ours = mr_fail(err, -ENOTSUP, "%s: not written by a run of millrace; copy it by hand",
+                       c->view.path);
+    mr_ckpt_view_fini(&c->view);
+    return ours;
+}
+
+/* The checkpoint of `item`'s step that has `generation`, under either stem.  -ESTALE: there is
+ * another one. */
+static int open_copy(struct copy *c, const struct mr_tier *from, struct mr_ckpt_item *item,
+                     uint64_t generation, struct mr_error *err)
+{
+    struct mr_error first = {0};
+    c->device = from->o.device;
+    for (item->resaved = 0; item->resaved < 2; item->resaved++) {
+        struct mr_error why = {0};
+        int e = open_view(c, from, item, &item->mark, &why);
+        if (!e && item->mark.generation == generation)
+            return open_data(c, err);
+        if (!e) {
+            mr_ckpt_view_fini(&c->view);
+            e = mr_fail(&why, -ESTALE, "%s: was replaced", c->view.path);
+        }
+        if (!first.code || first.code == -ENOENT)
+            first = e == -ENOENT && first.code ? first : why;
+    }
+    return mr_fail(err, first.code, "%s", first.text);
 }
 
 static void close_copy(struct copy *c)
@@ -200,18 +212,18 @@ int mr_drain_run(struct mr_drain *d, const struct mr_tier *from, struct mr_tier 
                  uint64_t generation, uint64_t *bytes, struct mr_error *err)
 {
     struct mr_ckpt_item item = {.step = step, .format = from->o.format};
-    struct mr_ckpt_mark mark = {0};
     struct copy c = {.drain = d, .file.fd = -1};
+    mr_bundle_init(&c.view.bundle);
     snprintf(item.prefix, sizeof item.prefix, "%s", from->o.prefix);
-    int r = open_copy(&c, from, &item, &mark, err);
-    if (!r && mark.generation != generation)
-        r = -ESTALE;
+    int r = open_copy(&c, from, &item, generation, err);
     if (!r) {
         struct mr_tier_source src = {.data_bytes = c.file.bytes,
+                                     .shard = c.view.bundle.n_shards - 1,
+                                     .n_shards = c.view.bundle.n_shards,
                                      .write_data = copy_data,
                                      .write_small = copy_small,
                                      .ctx = &c};
-        r = mr_tier_publish(to, step, &mark, &src, bytes, err);
+        r = mr_tier_publish(to, step, &item.mark, &src, bytes, err);
     }
     close_copy(&c);
     return r;

@@ -9,6 +9,7 @@
  * Lock: c->mu, see engine.h; not held across I/O or copying. */
 #include "engine.h"
 
+#include "ckpt_format.h"
 #include "clock.h"
 #include "errtext.h"
 
@@ -39,7 +40,7 @@ static int set_options(struct mr_checkpoint *c, const struct mr_checkpoint_opts 
     o->io_depth = o->io_depth ? o->io_depth : DEFAULT_DEPTH;
     if (!mr_ckpt_prefix_is_valid(o->prefix))
         return mr_fail(err, -EINVAL, "checkpoint: \"%s\" is no prefix for files", o->prefix);
-    if ((unsigned)o->mode > MR_CHECKPOINT_SYNC || (unsigned)o->format > MR_CHECKPOINT_SAFETENSORS ||
+    if ((unsigned)o->mode > MR_CHECKPOINT_SYNC || !mr_ckpt_format_row(o->format) ||
         (unsigned)o->if_busy > MR_IF_BUSY_SKIP || o->buffers > MR_MAX_SHOTS ||
         o->copy_threads > MAX_COPIERS || o->io_depth > MAX_DEPTH)
         return mr_fail(err, -EINVAL, "checkpoint: an option is out of its range");

@@ -17,7 +17,7 @@
 #include "errtext.h"
 #include "file_image.h"
 #include "in_file.h"
-#include "team.h"
+#include "thread_team.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -84,10 +84,11 @@ static int load_chunk(struct load *ld, size_t c, uint8_t *buf)
     return r;
 }
 
-static void load_chunks(void *ctx, unsigned who)
+static void load_chunks(void *ctx, unsigned rank, unsigned n)
 {
     struct load *ld = ctx;
-    uint8_t *buf = ld->loader->buffers.data + who * MR_CHUNK_BYTES;
+    (void)n;
+    uint8_t *buf = ld->loader->buffers.data + rank * MR_CHUNK_BYTES;
     size_t c;
     while (!atomic_load(&ld->code) && (c = atomic_fetch_add(&ld->next, 1)) < ld->im.n_chunks) {
         int none = 0, r = load_chunk(ld, c, buf);

@@ -156,8 +156,8 @@ static void take_back(struct mr_publish_set *s)
 }
 
 /* What was renamed goes before the temporary of the last file, by which the next start would know
- * it for ours.  When the last file of an older one has been replaced, the new one is all there is,
- * and it stays. */
+ * it for ours.  When an older checkpoint has been replaced, the new one is all there is, and it
+ * stays. */
 void mr_publish_undo(struct mr_publish_set *s)
 {
     if (mr_publish_is_named(s)) {
@@ -167,8 +167,7 @@ void mr_publish_undo(struct mr_publish_set *s)
     }
     int r = 0;
     for (size_t i = 0; i < s->n_renamed; i++)
-        if (!s->replaces || i == 0)
-            r |= mr_out_unlink(s->dir, s->files[i].name);
+        r |= mr_out_unlink(s->dir, s->files[i].name);
     for (size_t i = 0; !r && i < s->n; i++)
         if (s->files[i].exists)
             r = mr_out_unlink(s->dir, s->files[i].temp);

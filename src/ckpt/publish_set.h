@@ -19,8 +19,7 @@ struct mr_publish_file {
 struct mr_publish_set {
     struct mr_out_dir *dir;
     const char *way_out; /* what to do when there is no space, for the error's text */
-    int replaces;        /* an older one with these names is there: of those files that get their
-                          * names before the last, only the first is another */
+    int replaces;        /* the one file's rename replaces an older checkpoint */
     struct mr_publish_file *files;
     size_t n, cap, n_renamed;
 };

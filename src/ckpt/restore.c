@@ -51,7 +51,9 @@ static int newest_first(const void *a, const void *b)
     if (x->tier != y->tier)
         return (int)x->tier - (int)y->tier;
     int r = strcmp(x->item.prefix, y->item.prefix);
-    return r ? r : (int)x->item.format - (int)y->item.format;
+    if (!r)
+        r = (int)x->item.format - (int)y->item.format;
+    return r ? r : x->item.resaved - y->item.resaved;
 }
 
 static struct mr_device *device_of(const struct search *s, enum mr_checkpoint_tier tier)
@@ -173,11 +175,11 @@ static int try_one(struct search *s, const struct candidate *c, struct mr_restor
 
 static void pass_over(const struct search *s, const struct candidate *c, const char *why)
 {
-    char path[1280];
+    char path[1280], stem[MR_CKPT_MAX_NAME];
     if (!s->o->passed_over)
         return;
-    snprintf(path, sizeof path, "%.1000s/%s-%llu", s->dirs[c->tier].path, c->item.prefix,
-             (unsigned long long)c->item.step);
+    mr_ckpt_stem(&c->item, stem);
+    snprintf(path, sizeof path, "%.1000s/%s", s->dirs[c->tier].path, stem);
     s->o->passed_over(s->o->passed_over_ctx, path, why);
 }
 

@@ -1,8 +1,8 @@
 /* saver.c - write a data file at depth: members of a team take the next chunk and write it.
  *
  *   from a shot    a member waits for its chunk to be copied and writes it from where it is
- *   from arrays    a member copies the chunk into its own buffer, with the checksums, and writes
- * that
+ *   from arrays    a member copies the chunk, with its checksums, into a buffer of its own and
+ *                  writes it from there
  *
  * So copying and writing overlap in both cases.  A header needs the checksums of all tensors: the
  * chunks that hold it come last.  The last of those may begin a tensor, so its pieces come first.
@@ -11,8 +11,9 @@
 #include "saver.h"
 
 #include "buffer.h"
+#include "ckpt_format.h"
 #include "errtext.h"
-#include "team.h"
+#include "thread_team.h"
 #include "whole_file.h"
 
 #include <errno.h>
@@ -82,11 +83,11 @@ static size_t n_head_chunks(const struct mr_file_image *im)
 }
 
 /* Chunk c with all its tensors' bytes. */
-static uint8_t *get_chunk(struct mr_saver *s, size_t c, unsigned who)
+static uint8_t *get_chunk(struct mr_saver *s, size_t c, unsigned rank)
 {
     if (s->snap)
         return mr_snapshot_chunk(s->snap, s->shot, c);
-    uint8_t *buf = s->buffers.data + who * MR_CHUNK_BYTES;
+    uint8_t *buf = s->buffers.data + rank * MR_CHUNK_BYTES;
     mr_file_image_fill(s->im, c, buf, s->crcs);
     return buf;
 }
@@ -97,12 +98,13 @@ static int put_chunk(struct mr_saver *s, size_t c, const uint8_t *bytes)
                         (uint64_t)c * MR_CHUNK_BYTES);
 }
 
-static void write_chunks(void *ctx, unsigned who)
+static void write_chunks(void *ctx, unsigned rank, unsigned n)
 {
     struct mr_saver *s = ctx;
     size_t c;
+    (void)n;
     while (!atomic_load(&s->code) && (c = atomic_fetch_add(&s->next, 1)) < s->im->n_chunks) {
-        int none = 0, r = put_chunk(s, c, get_chunk(s, c, who));
+        int none = 0, r = put_chunk(s, c, get_chunk(s, c, rank));
         if (r)
             atomic_compare_exchange_strong(&s->code, &none, r);
     }
@@ -124,7 +126,7 @@ static int write_head(struct mr_saver *s, struct mr_error *err)
     uint8_t *bytes = get_chunk(s, c - 1, 0);
     mr_bytes_init(&head);
     set_crcs(s);
-    int r = mr_ckpt_plan_write(s->plan, 0, 1, &head, err);
+    int r = s->plan->row->write_head(s->plan, &head, err);
     if (!r)
         r = head.error;
     if (!r && head.len != s->im->head_bytes)
@@ -157,18 +159,19 @@ static int write_data(void *ctx, struct mr_out_file *f, struct mr_error *err)
     return 0;
 }
 
-static int write_small(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_bytes *meta,
-                       struct mr_bytes *index, struct mr_error *err)
+static int write_small(void *ctx, struct mr_bytes *side, struct mr_bytes *head,
+                       struct mr_error *err)
 {
     struct mr_saver *s = ctx;
-    mr_bytes_add(meta, s->plan->meta.data, s->plan->meta.len);
-    return mr_ckpt_plan_write(s->plan, shard, n_shards, index, err);
+    mr_bytes_add(side, s->plan->side.data, s->plan->side.len);
+    return s->plan->row->write_head(s->plan, head, err);
 }
 
 void mr_saver_source(struct mr_saver *s, unsigned i, struct mr_tier_source *out)
 {
     s->shot = i;
     *out = (struct mr_tier_source){.data_bytes = s->plan->data_bytes,
+                                   .n_shards = 1,
                                    .write_data = write_data,
                                    .write_small = write_small,
                                    .ctx = s};

@@ -1,36 +1,29 @@
 /* tier.c - a folder that a run writes: publish, settle, remove.
  *
- *   publish   data, .meta, .index, in the order of publish_set.c; .index makes it valid
+ *   publish   data files, side file, head, in the order of publish_set.c
  *   settle    `checkpoint` -> temporary, synced, renamed; folder synced
- *             one of those that stay is read back, unless one has been
- *             old ones are removed, .index first
+ *             a version of a step that a newer one has replaced is removed
+ *             one of the checkpoints that stay is read back, unless one has been
+ *             old checkpoints are removed, head first
  *
- * A step that is there already is replaced if it carries our mark (ckpt_mark.h).  Its data stay
- * under one name while the new data are written under the other (ckpt_name.h), and the rename of
- * .index switches over at once.  Two temporaries tell a start after a crash what to do:
+ * A step that exists is replaced if it carries our mark (ckpt_mark.h).  A checkpoint of one file is
+ * replaced by the rename that publishes it.  One of several files cannot be: it is published under
+ * the other stem (ckpt_name.h), and the older version, which is superseded then, is removed like
+ * any old checkpoint.  Between the two, both are whole, and their generations tell which is newer.
+ * A start after a crash finds both, and removes the older one.
  *
- *   NAME.data-*-old   empty, there from before the switch until the older data are removed: they
- * are
- *                     ours and go when .index does not use them
- *   NAME.meta-old     the older .meta, if the new one differs: it gets its name back when .index is
- *                     the older one
- *
- * Nothing is removed or replaced by its name alone: of_step() and mr_tier_remove() ask for the
- * mark.
+ * Nothing is removed or replaced by its name alone: look_at() asks for the mark first.
  *
  * No lock: see tier.h. */
 #include "tier.h"
 
 #include "ckpt_clean.h"
-#include "crc32c.h"
+#include "ckpt_format.h"
 #include "errtext.h"
-#include "in_file.h"
 #include "publish_set.h"
-#include "tf_meta.h"
 #include "whole_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +42,21 @@ static int fail(const struct mr_tier *t, int code, const char *name, struct mr_e
 struct mr_ckpt_dir mr_tier_dir(const struct mr_tier *t)
 {
     return (struct mr_ckpt_dir){mr_out_dir_fd(t->dir), t->o.path};
+}
+
+static int is_older(const struct mr_ckpt_item *a, const struct mr_ckpt_item *b)
+{
+    return a->mark.generation < b->mark.generation;
+}
+
+/* Put one of ours on the list; of two of one step the newer. */
+static int list_one(struct mr_tier *t, const struct mr_ckpt_item *item)
+{
+    const struct mr_ckpt_item *other = mr_tier_find(t, item->step);
+    if (other && is_older(item, other))
+        return mr_ckpt_list_add(&t->superseded, item);
+    int r = other ? mr_ckpt_list_add(&t->superseded, other) : 0;
+    return r ? r : mr_ckpt_list_add(&t->list, item);
 }
 
 /* Of the checkpoints that the names promise, those with our mark.  One that cannot be read is not
@@ -71,7 +79,7 @@ static int list_ours(struct mr_tier *t, struct mr_ckpt_list *all)
             newest = item->mark.generation;
             t->ours = (int64_t)item->step;
         }
-        r = item->format == t->o.format ? mr_ckpt_list_add(&t->list, item) : 0;
+        r = item->format == t->o.format ? list_one(t, item) : 0;
     }
     return r;
 }
@@ -81,7 +89,8 @@ int mr_tier_open(const struct mr_tier_opts *o, struct mr_tier *t, struct mr_erro
     struct mr_out_opts out = {
         .device = o->device, .hook = o->hook, .tag = o->which, .lease = o->lease};
     struct mr_ckpt_list all = {0};
-    *t = (struct mr_tier){.o = *o, .verified = -1, .ours = -1};
+    *t =
+        (struct mr_tier){.o = *o, .row = mr_ckpt_format_row(o->format), .verified = -1, .ours = -1};
     int r = mr_out_dir_open(o->path, &out, &t->dir, err);
     if (r)
         return r;
@@ -105,6 +114,7 @@ void mr_tier_close(struct mr_tier *t)
     mr_loader_close(t->loader);
     mr_out_dir_close(t->dir);
     mr_ckpt_list_fini(&t->list);
+    mr_ckpt_list_fini(&t->superseded);
     t->loader = NULL;
     t->dir = NULL;
 }
@@ -120,99 +130,188 @@ const struct mr_ckpt_item *mr_tier_find(const struct mr_tier *t, uint64_t step)
     return at >= 0 ? &t->list.items[at] : NULL;
 }
 
-static struct mr_ckpt_item item_of(const struct mr_tier *t, uint64_t step)
+static struct mr_ckpt_item item_of(const struct mr_tier *t, uint64_t step, int resaved)
 {
-    struct mr_ckpt_item item = {.step = step, .format = t->o.format};
+    struct mr_ckpt_item item = {.step = step, .format = t->o.format, .resaved = resaved};
     snprintf(item.prefix, sizeof item.prefix, "%s", t->o.prefix);
     return item;
 }
 
-static enum mr_ckpt_part head_part(const struct mr_tier *t)
-{
-    return t->o.format == MR_CHECKPOINT_TF ? MR_PART_INDEX : MR_PART_SAFETENSORS;
-}
-
 /* ---- what is there ---- */
 
-/* The checkpoint of a step as it is on the disk now. */
+/* A checkpoint as it is on the disk now. */
 struct present {
     struct mr_ckpt_mark mark;
-    enum mr_ckpt_part data; /* a bundle's data file */
-    uint64_t seal[2];       /* of its .meta; */
-    int sealed;             /* 0: it has none, -errno: it cannot be read */
+    char head[MR_CKPT_MAX_NAME];
+    char rest[2][MR_CKPT_MAX_NAME]; /* its other files */
+    size_t n_rest;
 };
+
+static void list_files(const struct mr_tier *t, const struct mr_ckpt_view *v, struct present *out)
+{
+    char path[MR_CKPT_MAX_PATH];
+    if (!t->row->data_name)
+        return;
+    mr_ckpt_view_file(v, v->bundle.n_shards - 1, path);
+    snprintf(out->rest[out->n_rest++], sizeof *out->rest, "%s", mr_ckpt_view_name(v, path));
+    if (!t->row->side_ending)
+        return;
+    mr_ckpt_view_side(v, path);
+    snprintf(out->rest[out->n_rest++], sizeof *out->rest, "%s", mr_ckpt_view_name(v, path));
+}
 
 /* 1: there is one, it is ours, and *out is written; 0: there is none; -EEXIST: there is one that is
  * not ours; else it cannot be read. */
-static int of_step(const struct mr_tier *t, uint64_t step, struct present *out,
+static int look_at(const struct mr_tier *t, const struct mr_ckpt_item *item, struct present *out,
                    struct mr_error *err)
 {
-    struct mr_ckpt_item item = item_of(t, step);
     struct mr_ckpt_dir dir = mr_tier_dir(t);
     struct mr_ckpt_view v;
-    char head[MR_CKPT_MAX_NAME];
-    mr_ckpt_name(head, t->o.prefix, step, head_part(t));
-    int r = mr_out_exists(t->dir, head);
+    *out = (struct present){.n_rest = 0};
+    mr_ckpt_head_name(item, out->head);
+    int r = mr_out_exists(t->dir, out->head);
     if (r <= 0)
-        return r < 0 ? fail(t, r, head, err) : 0;
-    r = mr_ckpt_view_open_flat(&dir, &item, t->o.device, &v, err);
+        return r < 0 ? fail(t, r, out->head, err) : 0;
+    r = mr_ckpt_view_open_flat(&dir, item, t->o.device, &v, err);
     if (r)
         return r == -ENOENT ? -EIO : r;
-    int ours = mr_ckpt_mark_of(&v, step, t->o.device, &out->mark, err);
-    out->data = v.bundle.n_shards == 2 ? MR_PART_DATA_AGAIN : MR_PART_DATA;
-    out->sealed = ours > 0 && t->o.format == MR_CHECKPOINT_TF
-                      ? mr_ckpt_meta_seal(&v, t->o.device, out->seal, NULL)
-                      : 0;
+    int ours = mr_ckpt_mark_of(&v, item->step, t->o.device, &out->mark, err);
+    list_files(t, &v, out);
     mr_ckpt_view_fini(&v);
     if (!ours)
         return mr_fail(err, -EEXIST,
                        "%s/%s: is there already and was not written by a run of millrace; move it "
                        "away or take another folder or prefix",
-                       t->o.path, head);
+                       t->o.path, out->head);
     return ours;
 }
 
-/* The same for one that is to be replaced by `mark`.  -ESTALE: it is as new. */
-static int to_replace(const struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
-                      struct present *out, struct mr_error *err)
+/* Remove one, after a look at its mark: what is not (any more) proven ours, or has another
+ * generation by now, stays. */
+static int remove_item(struct mr_tier *t, const struct mr_ckpt_item *item, struct mr_error *err)
 {
-    int r = of_step(t, step, out, err);
-    if (r > 0 && out->mark.generation >= mark->generation)
-        return mr_fail(err, -ESTALE, "%s: what it has of step %llu is as new", t->o.path,
-                       (unsigned long long)step);
-    return r;
+    struct present there;
+    struct mr_error why = {0};
+    /* None: somebody else removed it, or an attempt of ours came so far, and the next start goes on
+     * from its temporary. */
+    int ours = look_at(t, item, &there, &why);
+    int unproven = ours == -EEXIST || ours == -EBADMSG || ours == -ENODATA || ours == -ENOENT;
+    if (ours < 0 && !unproven)
+        return mr_fail(err, ours, "%s", why.text);
+    int same = ours > 0 && there.mark.generation == item->mark.generation;
+    int r = same ? mr_publish_remove(t->dir, there.head, there.rest, there.n_rest) : 0;
+    return r ? fail(t, r, there.head, err) : 0;
 }
 
 /* ---- publishing ---- */
 
-/* A temporary that tells of the older file `name`. */
-static int name_old(const struct mr_tier *t, const char *name, char out[MR_CKPT_MAX_NAME])
+/* A checkpoint that is being published: the names of its files. */
+struct publication {
+    struct mr_ckpt_item item;
+    char data[MR_CKPT_MAX_NAME], side[MR_CKPT_MAX_NAME], head[MR_CKPT_MAX_NAME]; /* "": none */
+    int replaces;                                                                /* by its rename */
+};
+
+static void name_files(const struct mr_tier *t, const struct mr_tier_source *src,
+                       struct publication *p)
 {
-    char old[MR_CKPT_MAX_NAME + sizeof MR_OLD];
-    snprintf(old, sizeof old, "%s" MR_OLD, name);
-    return mr_ckpt_temp_name(out, old, mr_out_dir_token(t->dir));
+    char stem[MR_CKPT_MAX_NAME];
+    p->data[0] = p->side[0] = 0;
+    mr_ckpt_head_name(&p->item, p->head);
+    mr_ckpt_stem(&p->item, stem);
+    if (!t->row->data_name)
+        return;
+    t->row->data_name(stem, src->shard, src->n_shards, p->data, sizeof p->data);
+    if (t->row->side_ending)
+        snprintf(p->side, sizeof p->side, "%.*s%s", MR_CKPT_MAX_NAME - 32, stem,
+                 t->row->side_ending);
 }
 
-/* A name that we may give to a new file: nobody has it, or it is what was replaced and could not be
- * removed.  1, 0 or -errno. */
-static int is_free(const struct mr_tier *t, const char *name)
+/* Does nobody have these names?  1, 0 and the name that is taken, or -errno. */
+static int is_free(const struct mr_tier *t, const struct publication *p, const char **taken)
 {
-    char mark[MR_CKPT_MAX_NAME];
-    int there = mr_out_exists(t->dir, name);
-    if (there <= 0)
-        return there ? there : 1;
-    int r = name_old(t, name, mark);
-    return r ? r : mr_out_exists(t->dir, mark);
+    const char *const names[] = {p->data, p->side};
+    for (unsigned i = 0; i < 2; i++) {
+        int there = names[i][0] ? mr_out_exists(t->dir, names[i]) : 0;
+        *taken = names[i];
+        if (there)
+            return there < 0 ? there : 0;
+    }
+    return 1;
 }
 
-static int taken(const struct mr_tier *t, int r, const char *name, struct mr_error *err)
+/* Names that we may use: nobody has them, or a removal of ours that failed has left the files.  Its
+ * temporary proves that.  1, 0 or -errno. */
+static int may_use(struct mr_tier *t, const struct publication *p, const char **taken)
 {
-    if (r < 0)
-        return fail(t, r, name, err);
+    char temp[MR_CKPT_MAX_NAME];
+    int r = is_free(t, p, taken);
+    if (r)
+        return r;
+    r = mr_ckpt_temp_name(temp, p->head, mr_out_dir_token(t->dir));
+    return r ? r : mr_out_exists(t->dir, temp);
+}
+
+/* A stem that is free, for a checkpoint of several files.  `has`: stems that are used by versions
+ * of this step. */
+static int choose_stem(struct mr_tier *t, const int has[2], const struct mr_tier_source *src,
+                       struct publication *p, struct mr_error *err)
+{
+    const char *taken = "";
+    for (p->item.resaved = 0; p->item.resaved < 2; p->item.resaved++) {
+        if (has[p->item.resaved])
+            continue;
+        name_files(t, src, p);
+        int r = may_use(t, p, &taken);
+        if (r)
+            return r < 0 ? fail(t, r, taken, err) : 0;
+    }
     return mr_fail(err, -EEXIST,
                    "%s/%s: is there already and is not known to be millrace's; move it away or "
                    "take another folder or prefix",
-                   t->o.path, name);
+                   t->o.path, taken);
+}
+
+/* Which versions of the step there are, by stem.  -ESTALE: one is as new as `mark`. */
+static int find_versions(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
+                         struct mr_ckpt_item item[2], int has[2], struct mr_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        struct present there;
+        item[i] = item_of(t, step, i);
+        has[i] = look_at(t, &item[i], &there, err);
+        if (has[i] < 0)
+            return has[i];
+        item[i].mark = there.mark;
+        if (has[i] && there.mark.generation >= mark->generation)
+            return mr_fail(err, -ESTALE, "%s: what it has of step %llu is as new", t->o.path,
+                           (unsigned long long)step);
+    }
+    return 0;
+}
+
+/* Names for the new version of a step, and room for them: of two that are there the older goes. */
+static int name_all(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
+                    const struct mr_tier_source *src, struct publication *p, struct mr_error *err)
+{
+    struct mr_ckpt_item item[2];
+    int has[2];
+    p->item = item_of(t, step, 0);
+    p->item.mark = *mark;
+    int r = find_versions(t, step, mark, item, has, err);
+    if (r)
+        return r;
+    if (!t->row->data_name) {
+        name_files(t, src, p);
+        p->replaces = has[0];
+        return 0;
+    }
+    if (has[0] && has[1]) {
+        int older = !is_older(&item[0], &item[1]);
+        r = remove_item(t, &item[older], err);
+        has[older] = 0;
+    }
+    return r ? r : choose_stem(t, has, src, p, err);
 }
 
 static int write_data(struct mr_publish_set *s, const char *name, const struct mr_tier_source *src,
@@ -235,163 +334,42 @@ static int write_blob(struct mr_publish_set *s, const char *name, const struct m
                     : mr_publish_small(s, name, b->data, b->len, err);
 }
 
-/* Write that temporary; `temp` is empty after a failure. */
-static int put_old(struct mr_tier *t, const char *name, const void *bytes, size_t len,
-                   char temp[MR_CKPT_MAX_NAME])
+/* Side file and head, behind the data. */
+static int write_small(struct mr_publish_set *s, const struct publication *p,
+                       const struct mr_tier_source *src, uint64_t *bytes, struct mr_error *err)
 {
-    char old[MR_CKPT_MAX_NAME + sizeof MR_OLD];
-    snprintf(old, sizeof old, "%s" MR_OLD, name);
-    int r = mr_publish_temp(t->dir, old, bytes, len, temp);
-    if (r)
-        temp[0] = 0;
+    struct mr_bytes side, head;
+    mr_bytes_init(&side);
+    mr_bytes_init(&head);
+    int r = src->write_small(src->ctx, &side, &head, err);
+    if (!r && p->side[0])
+        r = write_blob(s, p->side, &side, err);
+    if (!r)
+        r = write_blob(s, p->head, &head, err);
+    *bytes = src->data_bytes + side.len + head.len;
+    mr_bytes_fini(&head);
+    mr_bytes_fini(&side);
     return r;
 }
 
-/* A bundle that is being published, and what it replaces. */
-struct bundle {
-    char data[MR_CKPT_MAX_NAME], graph[MR_CKPT_MAX_NAME], head[MR_CKPT_MAX_NAME];
-    char old_data[MR_CKPT_MAX_NAME];                          /* "": replaces nothing */
-    char mark[MR_CKPT_MAX_NAME], old_graph[MR_CKPT_MAX_NAME]; /* temporaries; "": not made */
-    struct mr_bytes meta, index;
-    uint32_t shard;
-};
-
-static int name_bundle(struct mr_tier *t, uint64_t step, const struct present *old, int has_old,
-                       struct bundle *b, struct mr_error *err)
-{
-    mr_ckpt_name(b->graph, t->o.prefix, step, MR_PART_META);
-    mr_ckpt_name(b->head, t->o.prefix, step, MR_PART_INDEX);
-    if (has_old)
-        mr_ckpt_name(b->old_data, t->o.prefix, step, old->data);
-    int r = has_old ? 1 : is_free(t, b->graph);
-    if (r <= 0)
-        return taken(t, r, b->graph, err);
-    for (b->shard = 0; b->shard < 2; b->shard++) {
-        enum mr_ckpt_part part = b->shard ? MR_PART_DATA_AGAIN : MR_PART_DATA;
-        mr_ckpt_name(b->data, t->o.prefix, step, part);
-        r = has_old && part == old->data ? 0 : is_free(t, b->data);
-        if (r)
-            return r < 0 ? taken(t, r, b->data, err) : 0;
-    }
-    return taken(t, 0, b->data, err);
-}
-
-static int mark_old(struct mr_tier *t, struct bundle *b, struct mr_error *err)
-{
-    int r = put_old(t, b->old_data, NULL, 0, b->mark);
-    return r ? fail(t, r, b->old_data, err) : 0;
-}
-
-/* The older .meta under another name, if the new one differs. */
-static int save_old_graph(struct mr_tier *t, const struct present *old, struct bundle *b,
-                          struct mr_error *err)
-{
-    uint8_t *bytes;
-    size_t len;
-    if (old->sealed < 0)
-        return fail(t, old->sealed, b->old_data, err);
-    if (!old->sealed ||
-        (old->seal[0] == b->meta.len && old->seal[1] == mr_crc32c(0, b->meta.data, b->meta.len)))
-        return 0;
-    int r = mr_in_small_file(mr_out_dir_fd(t->dir), b->graph, MR_META_MAX_FILE, t->o.device, &bytes,
-                             &len);
-    if (r == -ENOENT)
-        return 0;
-    if (!r) {
-        r = put_old(t, b->graph, bytes, len, b->old_graph);
-        free(bytes);
-    }
-    return r ? fail(t, r, b->graph, err) : 0;
-}
-
-/* What it replaced goes.  A failure leaves it, with its temporary, to the next start. */
-static void drop_old(struct mr_tier *t, const struct bundle *b)
-{
-    if (b->old_graph[0])
-        mr_out_unlink(t->dir, b->old_graph);
-    int r = mr_out_unlink(t->dir, b->old_data);
-    if (!r)
-        r = mr_out_sync_dir(t->dir);
-    if (!r && b->mark[0])
-        mr_out_unlink(t->dir, b->mark);
-}
-
-/* It did not come to that: all is as it was. */
-static void keep_old(struct mr_tier *t, const struct bundle *b)
-{
-    if (b->old_graph[0])
-        mr_out_rename(t->dir, b->old_graph, b->graph);
-    if (b->mark[0])
-        mr_out_unlink(t->dir, b->mark);
-}
-
-static int write_bundle(struct mr_tier *t, struct mr_publish_set *set, struct bundle *b,
-                        const struct mr_tier_source *src, const struct present *old,
-                        struct mr_error *err)
-{
-    int r = write_data(set, b->data, src, err);
-    if (!r)
-        r = src->write_small(src->ctx, b->shard, b->shard + 1, &b->meta, &b->index, err);
-    if (!r)
-        r = write_blob(set, b->graph, &b->meta, err);
-    if (!r)
-        r = write_blob(set, b->head, &b->index, err);
-    if (!r && b->old_data[0])
-        r = mark_old(t, b, err);
-    if (!r && b->old_data[0])
-        r = save_old_graph(t, old, b, err);
-    return r ? r : mr_publish_commit(set, err);
-}
-
-static int publish_bundle(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
-                          const struct mr_tier_source *src, uint64_t *bytes, struct mr_error *err)
+static int publish(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
+                   const struct mr_tier_source *src, struct publication *p, uint64_t *bytes,
+                   struct mr_error *err)
 {
     struct mr_publish_set set;
-    struct present old = {.data = MR_PART_DATA};
-    struct bundle b = {.shard = 0};
-    mr_bytes_init(&b.meta);
-    mr_bytes_init(&b.index);
-    int has_old = to_replace(t, step, mark, &old, err);
-    int r = has_old < 0 ? has_old : name_bundle(t, step, &old, has_old, &b, err);
+    int r = name_all(t, step, mark, src, p, err);
     if (r)
         return r;
     mr_publish_begin(&set, t->dir, way_out);
-    set.replaces = has_old;
-    r = write_bundle(t, &set, &b, src, &old, err);
-    if (r)
-        mr_publish_undo(&set);
-    else
-        *bytes = src->data_bytes + b.meta.len + b.index.len;
-    if (has_old && !r)
-        drop_old(t, &b);
-    else if (has_old && !mr_publish_is_named(&set)) /* else a crash may show either */
-        keep_old(t, &b);
-    mr_publish_end(&set);
-    mr_bytes_fini(&b.index);
-    mr_bytes_fini(&b.meta);
-    return r;
-}
-
-static int publish_safetensors(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
-                               const struct mr_tier_source *src, uint64_t *bytes,
-                               struct mr_error *err)
-{
-    char name[MR_CKPT_MAX_NAME];
-    struct mr_publish_set set;
-    struct present old = {.data = MR_PART_DATA};
-    int has_old = to_replace(t, step, mark, &old, err);
-    if (has_old < 0)
-        return has_old;
-    mr_ckpt_name(name, t->o.prefix, step, MR_PART_SAFETENSORS);
-    mr_publish_begin(&set, t->dir, way_out);
-    set.replaces = has_old;
-    int r = write_data(&set, name, src, err);
+    set.replaces = p->replaces;
+    *bytes = src->data_bytes;
+    r = write_data(&set, p->data[0] ? p->data : p->head, src, err);
+    if (!r && p->data[0])
+        r = write_small(&set, p, src, bytes, err);
     if (!r)
         r = mr_publish_commit(&set, err);
     if (r)
         mr_publish_undo(&set);
-    else
-        *bytes = src->data_bytes;
     mr_publish_end(&set);
     return r;
 }
@@ -399,23 +377,22 @@ static int publish_safetensors(struct mr_tier *t, uint64_t step, const struct mr
 int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
                     const struct mr_tier_source *src, uint64_t *bytes, struct mr_error *err)
 {
-    struct mr_ckpt_item item = item_of(t, step);
+    struct publication p = {.replaces = 0};
     struct mr_error first = {0}, why = {0};
-    int (*publish)(struct mr_tier *, uint64_t, const struct mr_ckpt_mark *,
-                   const struct mr_tier_source *, uint64_t *, struct mr_error *) =
-        t->o.format == MR_CHECKPOINT_TF ? publish_bundle : publish_safetensors;
-    item.mark = *mark;
-    int r = publish(t, step, mark, src, bytes, &first);
+    int r = publish(t, step, mark, src, &p, bytes, &first);
     if (r == -ENOSPC && mr_tier_prune(t, &why) > 0) {
         first = (struct mr_error){0};
-        r = publish(t, step, mark, src, bytes, &first);
+        r = publish(t, step, mark, src, &p, bytes, &first);
     }
     if (r)
         return mr_fail(err, r, "%s", first.text);
     if (t->verified == (int64_t)step)
         t->verified = -1; /* that one is replaced */
-    /* Not being on the list costs it nothing but its removal some day. */
-    if (mr_ckpt_list_add(&t->list, &item))
+    /* Not being on a list costs a checkpoint nothing but its removal some day. */
+    const struct mr_ckpt_item *older = mr_tier_find(t, step);
+    int two = older && older->resaved != p.item.resaved;
+    r = two ? mr_ckpt_list_add(&t->superseded, older) : 0;
+    if (r || mr_ckpt_list_add(&t->list, &p.item))
         mr_fail(err, -ENOMEM, "%s: no memory", t->o.path);
     return 0;
 }
@@ -428,22 +405,25 @@ static size_t n_victims(const struct mr_tier *t)
     return t->o.keep == MR_NONE || t->list.n <= t->o.keep ? 0 : t->list.n - t->o.keep;
 }
 
-/* Write `checkpoint`: those that stay, the latest last. */
+/* Write TensorFlow's `checkpoint`: those that stay, the latest last. */
 static int write_state(struct mr_tier *t, uint64_t latest, struct mr_error *err)
 {
     size_t first = n_victims(t), n = 0;
+    if (!t->row->in_state_file)
+        return 0;
+    const struct mr_ckpt_item *last = mr_tier_find(t, latest);
     const char **names = calloc(t->list.n + 1, sizeof *names);
     char(*texts)[MR_CKPT_MAX_NAME] = calloc(t->list.n + 1, sizeof *texts);
     int r = names && texts ? 0 : -ENOMEM;
     for (size_t i = first; !r && i <= t->list.n; i++) {
-        uint64_t s = i < t->list.n ? t->list.items[i].step : latest;
-        if (i < t->list.n && s == latest)
+        const struct mr_ckpt_item *item = i < t->list.n ? &t->list.items[i] : last;
+        if (!item || (i < t->list.n && item == last))
             continue;
-        snprintf(texts[n], sizeof *texts, "%s-%" PRIu64, t->o.prefix, s);
+        mr_ckpt_stem(item, texts[n]);
         names[n] = texts[n];
         n++;
     }
-    if (!r)
+    if (!r && n)
         r = mr_publish_state(t->dir, names, n);
     free(texts);
     free(names);
@@ -452,27 +432,27 @@ static int write_state(struct mr_tier *t, uint64_t latest, struct mr_error *err)
 
 int mr_tier_remove(struct mr_tier *t, uint64_t step, struct mr_error *err)
 {
-    char head[MR_CKPT_MAX_NAME], rest[2][MR_CKPT_MAX_NAME];
-    struct present there = {.data = MR_PART_DATA};
-    struct mr_error why = {0};
-    mr_ckpt_name(head, t->o.prefix, step, head_part(t));
-    /* None: somebody else removed it, or an attempt of ours came so far, and the next start goes on
-     * from its temporary. */
-    int ours = of_step(t, step, &there, &why);
-    int unproven = ours == -EEXIST || ours == -EBADMSG || ours == -ENODATA || ours == -ENOENT;
-    if (ours < 0 && !unproven)
-        return mr_fail(err, ours, "%s", why.text);
-    mr_ckpt_name(rest[0], t->o.prefix, step, there.data);
-    mr_ckpt_name(rest[1], t->o.prefix, step, MR_PART_META);
-    int r = ours > 0
-                ? mr_publish_remove(t->dir, head, rest, t->o.format == MR_CHECKPOINT_TF ? 2 : 0)
-                : 0;
-    if (r)
-        return fail(t, r, head, err);
     ptrdiff_t at = mr_ckpt_list_find(&t->list, t->o.prefix, step, t->o.format);
-    if (at >= 0)
+    int r = at < 0 ? 0 : remove_item(t, &t->list.items[at], err);
+    if (!r && at >= 0)
         mr_ckpt_list_remove(&t->list, (size_t)at);
-    return 0;
+    return r;
+}
+
+/* Remove what newer versions have replaced: how many went.  These are durable: the folder is synced
+ * before the first one goes.  What cannot be removed now stays on the list. */
+static int drop_superseded(struct mr_tier *t, struct mr_error *err)
+{
+    size_t before = t->superseded.n;
+    int r = before ? mr_out_sync_dir(t->dir) : 0;
+    if (r)
+        fail(t, r, "", err);
+    for (size_t i = 0; !r && i < t->superseded.n;)
+        if (remove_item(t, &t->superseded.items[i], err))
+            i++;
+        else
+            mr_ckpt_list_remove(&t->superseded, i);
+    return (int)(before - t->superseded.n);
 }
 
 /* Read checkpoint i back. */
@@ -521,16 +501,23 @@ static int prune(struct mr_tier *t, int64_t step, struct mr_error *err)
 
 int mr_tier_prune(struct mr_tier *t, struct mr_error *err)
 {
-    return prune(t, -1, err);
+    int dropped = 0;
+    const struct mr_ckpt_item *newest = mr_tier_newest(t);
+    if (t->superseded.n && newest) {
+        write_state(t, newest->step, err); /* the latest that it names may be one of those */
+        dropped = drop_superseded(t, err);
+    }
+    int r = prune(t, -1, err);
+    return r < 0 ? (dropped ? dropped : r) : r + dropped;
 }
 
 int mr_tier_settle(struct mr_tier *t, uint64_t step, uint64_t latest, struct mr_error *err)
 {
     struct mr_error pointer = {0};
-    int tf = t->o.format == MR_CHECKPOINT_TF;
-    int r = tf ? write_state(t, latest, &pointer) : 0;
+    int r = write_state(t, latest, &pointer);
+    int dropped = drop_superseded(t, err);
     int n = prune(t, (int64_t)step, err);
-    if (r == -ENOSPC && n > 0) { /* what went has made room for it */
+    if (r == -ENOSPC && (n > 0 || dropped)) { /* what went has made room for it */
         pointer = (struct mr_error){0};
         r = write_state(t, latest, &pointer);
     }

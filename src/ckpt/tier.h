@@ -24,22 +24,25 @@ struct mr_tier_opts {
 struct mr_tier {
     struct mr_tier_opts o; /* strings are the caller's */
     struct mr_out_dir *dir;
+    const struct mr_ckpt_format *row;
     struct mr_ckpt_list list; /* of our prefix and format, with our mark: only these are removed */
-    uint64_t generation;      /* the largest that was found, whatever the prefix and format */
+    struct mr_ckpt_list superseded; /* older versions of steps on the list, to be removed */
+    uint64_t generation;            /* the largest that was found, whatever the prefix and format */
     int64_t ours;             /* newest step with our prefix and mark, in either format; -1: none */
     struct mr_loader *loader; /* to read one back */
     int64_t verified;         /* newest step that was read back and was right, -1 */
 };
 
-/* Where a checkpoint's bytes come from; the three are called in this order. */
+/* Where a checkpoint's bytes come from; the two are called in this order. */
 struct mr_tier_source {
     uint64_t data_bytes;
-    /* Write the data file, from 0 to data_bytes rounded up to 4096. */
+    uint32_t shard, n_shards; /* that name the data file */
+    /* Write the data file, from 0 to data_bytes rounded up to 4096; with the head in front of it
+     * where the format has it there. */
     int (*write_data)(void *ctx, struct mr_out_file *f, struct mr_error *err);
-    /* Append .meta and .index (neither for safetensors); `shard` and `n_shards` name the data file.
-     */
-    int (*write_small)(void *ctx, uint32_t shard, uint32_t n_shards, struct mr_bytes *meta,
-                       struct mr_bytes *index, struct mr_error *err);
+    /* Append the side file and the head.  Not called where the head is in the data file. */
+    int (*write_small)(void *ctx, struct mr_bytes *side, struct mr_bytes *head,
+                       struct mr_error *err);
     void *ctx;
 };
 
@@ -50,17 +53,17 @@ void mr_tier_close(struct mr_tier *t);
 
 /* Make checkpoint `step` exist, whose mark says `mark`.  When this returns 0 it is durable;
  * otherwise it does not exist, and all that did before still does.  An older one of that step is
- * replaced if it is ours; -EEXIST: it is not; -ESTALE: it is as new; another error: nobody can
- * tell.  With no space left, old ones are removed as mr_tier_prune does, and it is tried once more.
- * *bytes: of its files. */
+ * replaced if it is ours (settle removes it, where that takes a removal); -EEXIST: it is not;
+ * -ESTALE: it is as new; another error: that cannot be read.  With no space left, old ones are
+ * removed as mr_tier_prune does, and it is tried once more.  *bytes: of its files. */
 int mr_tier_publish(struct mr_tier *t, uint64_t step, const struct mr_ckpt_mark *mark,
                     const struct mr_tier_source *src, uint64_t *bytes, struct mr_error *err);
-/* Name the checkpoints in TensorFlow's file `checkpoint`, `latest` as the one to take, and remove
- * old ones: all but the newest `keep` and `step`, which was made just now, once one of those that
- * stay has been read back.  A failure loses nothing. */
+/* Name the checkpoints in TensorFlow's file `checkpoint`, `latest` as the one to take, remove what
+ * is superseded, and old ones: all but the newest `keep` and `step`, which was made just now, once
+ * one of those that stay has been read back.  A failure loses nothing. */
 int mr_tier_settle(struct mr_tier *t, uint64_t step, uint64_t latest, struct mr_error *err);
-/* Remove old ones, all but the newest `keep`, once one of those that stay has been read back.  How
- * many went, or -errno. */
+/* Remove what is superseded, and old ones: all but the newest `keep`, once one of those that stay
+ * has been read back.  How many went, or -errno. */
 int mr_tier_prune(struct mr_tier *t, struct mr_error *err);
 /* The newest one of the list, NULL: none. */
 const struct mr_ckpt_item *mr_tier_newest(const struct mr_tier *t);

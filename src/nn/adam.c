@@ -129,8 +129,8 @@ static void update_part(void *arg, unsigned rank, unsigned n)
     for (unsigned k = 0; k < s->params->n_tensors; k++) {
         const struct mr_param *t = &s->params->tensors[k];
         uint64_t whole = (t->n + GROUP - 1) / GROUP * GROUP;
-        uint64_t at = mr_crew_begin(whole, GROUP, rank, n);
-        uint64_t end = mr_crew_begin(whole, GROUP, rank + 1, n);
+        uint64_t at = mr_team_share(whole, GROUP, rank, n);
+        uint64_t end = mr_team_share(whole, GROUP, rank + 1, n);
         if (at == end)
             continue;
         if (s->opts->before)
@@ -142,7 +142,7 @@ static void update_part(void *arg, unsigned rank, unsigned n)
     }
 }
 
-int mr_adam_update(struct mr_params *p, const struct mr_adam_opts *opts, struct mr_crew *crew)
+int mr_adam_update(struct mr_params *p, const struct mr_adam_opts *opts, struct mr_team *team)
 {
     static const struct mr_adam_opts defaults;
     if (!opts)
@@ -152,7 +152,7 @@ int mr_adam_update(struct mr_params *p, const struct mr_adam_opts *opts, struct 
     if (!s.fn)
         return -ENOTSUP;
     s.rate = lr * sqrtf(1 - p->beta2_power) / (1 - p->beta1_power);
-    mr_crew_run(crew, update_part, &s);
+    mr_team_run(team, update_part, &s);
     p->beta1_power *= BETA1;
     p->beta2_power *= BETA2;
     p->n_updates++;

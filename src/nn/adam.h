@@ -19,6 +19,6 @@ struct mr_adam_opts { /* zero means default */
 
 /* weights, moments and powers from the gradients.  -ENOTSUP: this processor has no such SIMD;
  * -EDOM: done, but a weight is now infinite or no number: training has diverged. */
-int mr_adam_update(struct mr_params *p, const struct mr_adam_opts *opts, struct mr_crew *crew);
+int mr_adam_update(struct mr_params *p, const struct mr_adam_opts *opts, struct mr_team *team);
 
 #endif

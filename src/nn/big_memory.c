@@ -1,5 +1,5 @@
 /* big_memory.c - see big_memory.h.  mmap hands out zero pages, so nothing is cleared; touching is
- * one write a page, shared by the crew, because the kernel's zeroing is what takes the time. */
+ * one write a page, shared by the team, because the kernel's zeroing is what takes the time. */
 #include "big_memory.h"
 
 #include <stdio.h>
@@ -45,15 +45,15 @@ struct touch {
 static void touch_part(void *arg, unsigned rank, unsigned n)
 {
     struct touch *t = arg;
-    uint64_t end = mr_crew_begin(t->bytes, HUGE_PAGE, rank + 1, n);
-    for (uint64_t i = mr_crew_begin(t->bytes, HUGE_PAGE, rank, n); i < end; i += SMALL_PAGE)
+    uint64_t end = mr_team_share(t->bytes, HUGE_PAGE, rank + 1, n);
+    for (uint64_t i = mr_team_share(t->bytes, HUGE_PAGE, rank, n); i < end; i += SMALL_PAGE)
         t->block[i] = t->block[i];
 }
 
-void mr_big_touch(void *block, size_t bytes, struct mr_crew *crew)
+void mr_big_touch(void *block, size_t bytes, struct mr_team *team)
 {
     struct touch t = {block, bytes};
-    mr_crew_run(crew, touch_part, &t);
+    mr_team_run(team, touch_part, &t);
 }
 
 /* The number in a file that holds one, or `otherwise`. */

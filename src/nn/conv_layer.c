@@ -237,14 +237,14 @@ static void turn_part(void *arg, unsigned rank, unsigned n)
     const struct turn *t = arg;
     size_t size = (size_t)t->n_in * t->n_out;
     float *out = tensor_data(t->turned);
-    unsigned end = (unsigned)mr_crew_begin(t->n_taps, 1, rank + 1, n);
-    for (unsigned i = (unsigned)mr_crew_begin(t->n_taps, 1, rank, n); i < end; i++)
+    unsigned end = (unsigned)mr_team_share(t->n_taps, 1, rank + 1, n);
+    for (unsigned i = (unsigned)mr_team_share(t->n_taps, 1, rank, n); i < end; i++)
         transpose(t->weights + (t->n_taps - 1 - i) * size, out + i * size, t->n_in, t->n_out);
 }
 
 static void run_turn(struct graph *g, void *ctx)
 {
-    mr_crew_run(g->crew, turn_part, ctx);
+    mr_team_run(g->team, turn_part, ctx);
 }
 
 static struct tensor *turned_weights(struct graph *g, const struct layer *l,

@@ -69,9 +69,9 @@ static void fold_part(void *arg, unsigned rank, unsigned n)
     const struct fold_run *r = arg;
     const struct fold_images *f = r->fold;
     uint64_t rows = (uint64_t)r->batch * f->stem.in.height;
-    uint64_t end = mr_crew_begin(rows, f->stem.in.height, rank + 1, n);
+    uint64_t end = mr_team_share(rows, f->stem.in.height, rank + 1, n);
     float *dst = tensor_data(f->dst);
-    for (uint64_t at = mr_crew_begin(rows, f->stem.in.height, rank, n); at < end; at++) {
+    for (uint64_t at = mr_team_share(rows, f->stem.in.height, rank, n); at < end; at++) {
         unsigned i = (unsigned)(at / f->stem.in.height), y = (unsigned)(at % f->stem.in.height);
         if (i < r->now->n)
             fold_row(f, r->now->images, i, y, dst);
@@ -83,7 +83,7 @@ static void fold_part(void *arg, unsigned rank, unsigned n)
 static void run_fold_images(struct graph *g, void *ctx)
 {
     struct fold_run r = {ctx, &g->now, g->batch};
-    mr_crew_run(g->crew, fold_part, &r);
+    mr_team_run(g->team, fold_part, &r);
 }
 
 struct tensor *stem_images(struct graph *g, const struct stem *s, const dnnl_memory_desc_t *md)

@@ -74,9 +74,9 @@ static dnnl_primitive_attr_t make_attr(struct graph *g, int relu)
     return attr;
 }
 
-int graph_init(struct graph *g, unsigned batch, struct mr_crew *crew, struct mr_error *err)
+int graph_init(struct graph *g, unsigned batch, struct mr_team *team, struct mr_error *err)
 {
-    *g = (struct graph){.batch = batch, .crew = crew};
+    *g = (struct graph){.batch = batch, .team = team};
     if (!graph_check(g, dnnl_engine_create(&g->engine, dnnl_cpu, 0), "engine"))
         graph_check(g, dnnl_stream_create(&g->stream, g->engine, dnnl_stream_default_flags),
                     "stream");
@@ -369,7 +369,7 @@ int graph_allocate(struct graph *g)
     g->arena = mr_big_alloc(at);
     if (!g->arena)
         return mr_fail(&g->error, -ENOMEM, "no memory: activations need %zu bytes", at);
-    mr_big_touch(g->arena, at, g->crew);
+    mr_big_touch(g->arena, at, g->team);
     for (struct tensor *t = g->tensors; t; t = t->next) {
         const struct tensor *base = t;
         while (base->of)

@@ -9,7 +9,7 @@
 #ifndef MR_GRAPH_H
 #define MR_GRAPH_H
 
-#include "crew.h"
+#include "thread_team.h"
 
 #include <millrace/api.h>
 
@@ -57,7 +57,7 @@ struct graph {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t plain, with_relu; /* attributes of primitives */
-    struct mr_crew *crew;
+    struct mr_team *team;
     unsigned batch;
     struct batch_state now;
     struct tensor none;
@@ -71,7 +71,7 @@ struct graph {
     struct mr_error error;
 };
 
-int graph_init(struct graph *g, unsigned batch, struct mr_crew *crew, struct mr_error *err);
+int graph_init(struct graph *g, unsigned batch, struct mr_team *team, struct mr_error *err);
 void graph_fini(struct graph *g);
 int graph_error(const struct graph *g);
 /* Remember the first failure; returns nonzero when there is one, this or an earlier. */

@@ -25,7 +25,7 @@ struct mr_net {
     unsigned threads, n_classes;
     uint64_t seed, bytes;
     int can_go_back; /* the last forward was for training */
-    struct mr_crew *crew;
+    struct mr_team *team;
     struct mr_params *params;
     struct graph graph;
     struct layer *layers;
@@ -123,10 +123,10 @@ static int plan(const struct mr_net_spec *spec, const struct mr_net_opts *opts, 
     net->seed = opts->seed;
     compute_threads_set(threads);
     r = mr_params_new(spec, &net->params, err);
-    if (!r && (r = mr_crew_open(threads, &net->crew)))
+    if (!r && (r = mr_team_open(threads, &net->team)))
         mr_fail(err, r, "%u compute threads: %s", threads, mr_errno_text(r));
     if (!r)
-        r = graph_init(&net->graph, batch, net->crew, err);
+        r = graph_init(&net->graph, batch, net->team, err);
     if (!r)
         r = make_layers(net, spec, err);
     if (!r)
@@ -182,7 +182,7 @@ int mr_net_open(const struct mr_net_spec *spec, const struct mr_net_opts *opts, 
         mr_net_close(net);
         return r;
     }
-    mr_params_init(net->params, spec, opts->seed, net->crew);
+    mr_params_init(net->params, spec, opts->seed, net->team);
     *out = net;
     return 0;
 }
@@ -192,7 +192,7 @@ void mr_net_close(struct mr_net *net)
     if (!net)
         return;
     graph_fini(&net->graph);
-    mr_crew_close(net->crew);
+    mr_team_close(net->team);
     mr_params_free(net->params);
     free(net->layers);
     free(net->specs);
@@ -257,7 +257,7 @@ int mr_net_backward(struct mr_net *net)
 
 int mr_net_update(struct mr_net *net, const struct mr_adam_opts *opts)
 {
-    return mr_adam_update(net->params, opts, net->crew);
+    return mr_adam_update(net->params, opts, net->team);
 }
 
 /* ---- what it is ---- */
@@ -267,9 +267,9 @@ struct mr_params *mr_net_params(struct mr_net *net)
     return net->params;
 }
 
-struct mr_crew *mr_net_crew(struct mr_net *net)
+struct mr_team *mr_net_team(struct mr_net *net)
 {
-    return net->crew;
+    return net->team;
 }
 
 unsigned mr_net_threads(const struct mr_net *net)

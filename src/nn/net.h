@@ -62,7 +62,7 @@ int mr_net_update(struct mr_net *net, const struct mr_adam_opts *opts);
 void mr_net_close(struct mr_net *net);
 
 struct mr_params *mr_net_params(struct mr_net *net); /* owned by the net */
-struct mr_crew *mr_net_crew(struct mr_net *net);     /* its threads, for other work in between */
+struct mr_team *mr_net_team(struct mr_net *net);     /* its threads, for other work in between */
 unsigned mr_net_threads(const struct mr_net *net);
 unsigned mr_net_batch(const struct mr_net *net);
 uint64_t mr_net_bytes(const struct mr_net *net);

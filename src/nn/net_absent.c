@@ -69,7 +69,7 @@ struct mr_params *mr_net_params(struct mr_net *net)
     return NULL;
 }
 
-struct mr_crew *mr_net_crew(struct mr_net *net)
+struct mr_team *mr_net_team(struct mr_net *net)
 {
     (void)net;
     return NULL;

@@ -114,8 +114,8 @@ static void draw_part(void *arg, unsigned rank, unsigned n)
 {
     const struct init *in = arg;
     float *w = in->tensor->weights;
-    uint64_t end = mr_crew_begin(in->tensor->n, 2, rank + 1, n);
-    for (uint64_t i = mr_crew_begin(in->tensor->n, 2, rank, n); i < end; i += 2) {
+    uint64_t end = mr_team_share(in->tensor->n, 2, rank + 1, n);
+    for (uint64_t i = mr_team_share(in->tensor->n, 2, rank, n); i < end; i += 2) {
         uint64_t bits = mr_draw(in->seed, MR_DRAW_WEIGHT, in->index, i / 2, 0);
         w[i] = (float)(INIT_SD * truncated_normal((uint32_t)bits));
         if (i + 1 < end)
@@ -124,18 +124,18 @@ static void draw_part(void *arg, unsigned rank, unsigned n)
 }
 
 void mr_params_init(struct mr_params *p, const struct mr_net_spec *spec, uint64_t seed,
-                    struct mr_crew *crew)
+                    struct mr_team *team)
 {
     float *const part[] = {p->weights, p->gradients, p->moments1, p->moments2};
     for (unsigned i = 0; i < 4; i++)
-        mr_big_touch(part[i], p->bytes, crew);
+        mr_big_touch(part[i], p->bytes, team);
     struct mr_param *t = p->tensors;
     for (unsigned i = 0; i < spec->n_layers; i++) {
         const struct mr_layer *l = &spec->layers[i];
         if (!mr_layer_has_weights(l))
             continue;
         struct init in = {t, (unsigned)(t - p->tensors), seed};
-        mr_crew_run(crew, draw_part, &in);
+        mr_team_run(team, draw_part, &in);
         for (uint64_t k = 0; k < t[1].n; k++)
             t[1].weights[k] = l->bias_init;
         t += 2;

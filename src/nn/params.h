@@ -13,7 +13,7 @@
 #ifndef MR_PARAMS_H
 #define MR_PARAMS_H
 
-#include "crew.h"
+#include "thread_team.h"
 #include "net_spec.h"
 
 struct mr_param {
@@ -40,7 +40,7 @@ int mr_params_new(const struct mr_net_spec *spec, struct mr_params **out, struct
 /* Touch all memory; weights from a normal distribution of deviation 0.01 cut off at two deviations,
  * biases as the layers say, moments 0.  A function of the seed, whatever the number of threads. */
 void mr_params_init(struct mr_params *p, const struct mr_net_spec *spec, uint64_t seed,
-                    struct mr_crew *crew);
+                    struct mr_team *team);
 void mr_params_free(struct mr_params *p);
 
 #endif

@@ -74,8 +74,8 @@ static void dropout_part(void *arg, unsigned rank, unsigned n)
     const struct dropout_run *r = arg;
     float scale = 1 / (1 - r->dropout->rate), *v = tensor_data(r->dropout->values);
     uint8_t *mask = tensor_data(r->dropout->mask);
-    uint64_t at = mr_crew_begin(r->dropout->n, PER_DRAW, rank, n);
-    uint64_t end = mr_crew_begin(r->dropout->n, PER_DRAW, rank + 1, n);
+    uint64_t at = mr_team_share(r->dropout->n, PER_DRAW, rank, n);
+    uint64_t end = mr_team_share(r->dropout->n, PER_DRAW, rank + 1, n);
     if (r->draw)
         draw_mask(r, mask, at, end);
     for (uint64_t i = at; i < end; i++)
@@ -86,13 +86,13 @@ static void run_dropout_forward(struct graph *g, void *ctx)
 {
     struct dropout_run r = {ctx, &g->now, 1};
     if (g->now.training)
-        mr_crew_run(g->crew, dropout_part, &r);
+        mr_team_run(g->team, dropout_part, &r);
 }
 
 static void run_dropout_backward(struct graph *g, void *ctx)
 {
     struct dropout_run r = {ctx, &g->now, 0};
-    mr_crew_run(g->crew, dropout_part, &r);
+    mr_team_run(g->team, dropout_part, &r);
 }
 
 static struct dropout *dropout_of(struct graph *g, const struct layer *l, struct tensor *values,

@@ -342,7 +342,7 @@ static int cut_again(struct replay *p, struct op_log *cleaning, size_t n_before,
                      const struct wanted *found)
 {
     uint8_t keep[MAX_CLEANING];
-    struct wanted again;
+    struct wanted again = {-1, -1};
     for (size_t n = n_before + 1; n <= op_log_n(cleaning); n++) {
         size_t n_loose = op_log_n_loose(cleaning, n);
         if (n_loose > MAX_CLEANING)

@@ -317,8 +317,8 @@ uint64_t op_log_build(struct op_log *l, size_t n, const uint8_t *keep)
             apply_name(l, r);
     }
     qsort(l->entries, l->n_entries, sizeof *l->entries, by_name);
-    char was[MR_CKPT_MAX_NAME], stem[MR_CKPT_MAX_NAME];
-    uint32_t shard, n_shards;
+    char was[MR_CKPT_MAX_NAME];
+    size_t stem_len;
     struct mr_digest digest;
     mr_digest_init(&digest);
     for (size_t k = 0; k < l->n_entries; k++) {
@@ -328,8 +328,7 @@ uint64_t op_log_build(struct op_log *l, size_t n, const uint8_t *keep)
                 apply_bytes(e, &l->records[i], keep);
         mr_digest_add(&digest, &e->tag, sizeof e->tag);
         mr_digest_add(&digest, e->name, strlen(e->name) + 1);
-        if (!mr_ckpt_temp_parse(e->name, was, NULL) || strstr(was, MR_OLD) ||
-            mr_ckpt_stem_parse(was, stem, &shard, &n_shards) == MR_STEM_INDEX) {
+        if (!mr_ckpt_temp_parse(e->name, was, NULL) || mr_ckpt_format_of(was, &stem_len) >= 0) {
             mr_digest_add(&digest, &e->size, sizeof e->size);
             mr_digest_add(&digest, e->bytes, e->size);
         }

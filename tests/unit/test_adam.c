@@ -24,15 +24,15 @@ static struct mr_params *trained(enum mr_adam_simd simd, unsigned threads)
 {
     struct mr_adam_opts opts = {.lr = 0.01f, .simd = simd};
     struct mr_params *p = NULL;
-    struct mr_crew *crew = NULL;
+    struct mr_team *team = NULL;
     assert_int_equal(mr_params_new(small_net(0), &p, NULL), 0);
-    assert_int_equal(mr_crew_open(threads, &crew), 0);
-    mr_params_init(p, small_net(0), 1, crew);
+    assert_int_equal(mr_team_open(threads, &team), 0);
+    mr_params_init(p, small_net(0), 1, team);
     for (unsigned s = 0; s < N_STEPS; s++) {
         for (unsigned t = 0; t < p->n_tensors; t++)
             for (uint64_t i = 0; i < p->tensors[t].n; i++)
                 p->tensors[t].gradient[i] = gradient_at(s, t, i);
-        int r = mr_adam_update(p, &opts, crew);
+        int r = mr_adam_update(p, &opts, team);
         if (r == -ENOTSUP) {
             mr_params_free(p);
             p = NULL;
@@ -40,7 +40,7 @@ static struct mr_params *trained(enum mr_adam_simd simd, unsigned threads)
         }
         assert_int_equal(r, 0);
     }
-    mr_crew_close(crew);
+    mr_team_close(team);
     return p;
 }
 

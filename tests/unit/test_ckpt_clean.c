@@ -6,6 +6,7 @@
 #include "ckpt_samples.h"
 #include "convert.h"
 #include "tf_bundle.h"
+#include "tf_clean.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -129,6 +130,32 @@ static void replaced_data_go_when_they_are_marked(void **state)
     assert_false(there(dir, temp(DATA_0 MR_OLD)) || there(dir, temp("o.data-00000-of-00001")));
 }
 
+/* A run of an earlier version was cut off while it replaced a step: the index may be the older one,
+ * and the graph beside it the newer one. */
+static void an_older_graph_gets_its_name_back_if_its_index_is_there(void **state)
+{
+    struct tempdir *dir = *state;
+    char path[512];
+    size_t n_graph, n_now;
+    sample_write_tf(dir, "m-1", 4096);
+    snprintf(path, sizeof path, "%s/m-1.meta", dir->path);
+    uint8_t *graph = sample_load(path, &n_graph);
+    tempdir_write(dir, temp("m-1.meta" MR_OLD), graph, n_graph);
+    put(dir, "m-1.meta");
+    clean(dir);
+    assert_false(there(dir, temp("m-1.meta" MR_OLD)));
+    uint8_t *now = sample_load(path, &n_now);
+    assert_true(n_now == n_graph && !memcmp(now, graph, n_graph));
+    free(now);
+    put(dir, temp("m-1.meta" MR_OLD)); /* torn, or not the one of this index */
+    clean(dir);
+    now = sample_load(path, &n_now);
+    assert_true(n_now == n_graph && !memcmp(now, graph, n_graph));
+    assert_false(there(dir, temp("m-1.meta" MR_OLD)));
+    free(now);
+    free(graph);
+}
+
 static void a_damaged_index_proves_nothing(void **state)
 {
     struct tempdir *dir = *state;
@@ -204,6 +231,7 @@ int main(void)
         WITH_TEMPDIR(files_of_others_stay),
         WITH_TEMPDIR(what_an_index_uses_stays),
         WITH_TEMPDIR(replaced_data_go_when_they_are_marked),
+        WITH_TEMPDIR(an_older_graph_gets_its_name_back_if_its_index_is_there),
         WITH_TEMPDIR(a_damaged_index_proves_nothing),
         WITH_TEMPDIR(a_start_of_a_run_cleans_up_after_convert),
         WITH_TEMPDIR(convert_waits_for_nobody_and_replaces_nothing),

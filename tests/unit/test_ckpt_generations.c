@@ -48,7 +48,7 @@ static void a_fall_back_is_newer_than_what_the_fast_tier_has(void **state)
 /* The fast tier does not take step 100 a second time. */
 static int not_twice(void *ctx, const struct mr_out_op *op)
 {
-    static const char again[] = "model.ckpt-100.data-00001-of-00002";
+    static const char again[] = "model.ckpt.resaved-100.data-00000-of-00001";
     if (op->tag == MR_TIER_FAST && op->kind == MR_OUT_CREATE &&
         !strncmp(op->name, again, sizeof again - 1))
         return -EIO;
@@ -182,7 +182,7 @@ static void other_peoples_checkpoints_are_neither_removed_nor_replaced(void **st
     tempdir_text(t, "fast/model.ckpt-7.data-00000-of-00001", "1");
     tempdir_text(t, "fast/model.ckpt-7.meta", "1");
     tempdir_text(t, "fast/model.ckpt-8.data-00000-of-00001", "still being copied here");
-    tempdir_text(t, "fast/model.ckpt-8.data-00001-of-00002", "still being copied here");
+    tempdir_text(t, "fast/model.ckpt.resaved-8.data-00000-of-00001", "still being copied here");
     c = kit_open(k, o, NULL);
     for (uint64_t step = 51; step < 54; step++)
         kit_save(c, k, step);
@@ -191,7 +191,7 @@ static void other_peoples_checkpoints_are_neither_removed_nor_replaced(void **st
     assert_non_null(strstr(mr_checkpoint_error(c), "was not written by a run of millrace"));
     assert_true(kit_save_version(c, k, 7, 1) < 0);
     assert_int_equal(kit_save_version(c, k, 8, 1), -EEXIST);
-    assert_non_null(strstr(mr_checkpoint_error(c), "model.ckpt-8.data"));
+    assert_non_null(strstr(mr_checkpoint_error(c), ".resaved-8.data"));
     kit_save(c, k, 54);
     kit_close(c);
     assert_true(kit_is_there(kit_fast, "model.ckpt-3.data-00000-of-00001"));
@@ -292,11 +292,127 @@ static void a_failed_save_with_other_arrays_leaves_the_old_graph(void **state)
     broken = 0;
     assert_int_equal(mr_checkpoint_begin(c, 5), 0);
     kit_close(c);
-    read_file(kit_fast, "model.ckpt-5.meta", is, sizeof is, &n_is);
+    read_file(kit_fast, "model.ckpt.resaved-5.meta", is, sizeof is, &n_is);
     assert_false(n_was == n_is && !memcmp(was, is, n_is));
     assert_int_equal(kit_count(kit_fast, ".tmp"), 0);
     kit_assert_found(other, kit_fast, NULL, 5, 1);
     ckpt_kit_free(other);
+    ckpt_kit_free(k);
+}
+
+/* ---- a step that is saved again ---- */
+
+/* Make model.ckpt-STEP what earlier versions wrote for a step saved again: data as shard 1 of 2. */
+static void use_shard_1_of_2(unsigned step)
+{
+    static char bytes[1 << 20];
+    char name[64], from[600], to[600];
+    size_t len;
+    struct mr_bundle b;
+    struct mr_bytes index;
+    mr_bytes_init(&index);
+    snprintf(name, sizeof name, "model.ckpt-%u.index", step);
+    read_file(kit_fast, name, bytes, sizeof bytes, &len);
+    assert_int_equal(mr_bundle_parse(name, (uint8_t *)bytes, len, &b, NULL), 0);
+    b.n_shards = 2;
+    for (size_t i = 0; i < b.tensors.n; i++)
+        b.tensors.tensors[i].shard = 1;
+    assert_int_equal(mr_bundle_write_index(&b, &index, NULL), 0);
+    snprintf(to, sizeof to, "%s/%s", kit_fast, name);
+    FILE *f = fopen(to, "w");
+    assert_true(f && fwrite(index.data, 1, index.len, f) == index.len && !fclose(f));
+    snprintf(from, sizeof from, "%s/model.ckpt-%u.data-00000-of-00001", kit_fast, step);
+    snprintf(to, sizeof to, "%s/model.ckpt-%u.data-00001-of-00002", kit_fast, step);
+    assert_int_equal(rename(from, to), 0);
+    mr_bundle_fini(&b);
+    mr_bytes_fini(&index);
+}
+
+static void steps_that_earlier_versions_saved_again_are_ours(void **state)
+{
+    kit_begin(state);
+    struct ckpt_kit *k = ckpt_kit_new(5000);
+    struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC};
+    struct mr_checkpoint *c = kit_open(k, o, NULL);
+    assert_int_equal(kit_save_version(c, k, 5, 1), 0);
+    assert_int_equal(kit_save_version(c, k, 6, 1), 0);
+    kit_close(c);
+    use_shard_1_of_2(5);
+    use_shard_1_of_2(6);
+    kit_assert_found(k, kit_fast, NULL, 6, 1);
+    o.drain_dir = kit_slow; /* both are drained, 5 leaves the fast tier */
+    kit_close(kit_open(k, o, NULL));
+    kit_assert_found(k, NULL, kit_slow, 6, 1);
+    assert_int_equal(kit_count(kit_slow, "-of-00002"), 2);
+    assert_int_equal(kit_count(kit_fast, ".index"), 1);
+    c = kit_open(k, o, NULL);
+    assert_int_equal(kit_save_version(c, k, 6, 2), 0);
+    kit_close(c);
+    kit_assert_found(k, kit_fast, kit_slow, 6, 2);
+    kit_assert_found(k, NULL, kit_slow, 6, 2);
+    assert_int_equal(kit_count(kit_slow, "-of-00002"), 1); /* of step 5 */
+    assert_int_equal(kit_count(kit_fast, "-of-00002"), 0);
+    assert_true(kit_is_there(kit_slow, "model.ckpt.resaved-6.meta"));
+    assert_false(kit_is_there(kit_slow, "model.ckpt-6.meta"));
+    ckpt_kit_free(k);
+}
+
+/* Fails the removal of superseded data, as a crash before it would. */
+static int no_unlink(void *ctx, const struct mr_out_op *op)
+{
+    return *(int *)ctx && op->kind == MR_OUT_RENAME && strstr(op->name, ".index") &&
+                   strstr(op->to, ".tmp")
+               ? -EIO
+               : 0;
+}
+
+static void both_versions_of_a_step_are_whole_until_the_older_is_removed(void **state)
+{
+    kit_begin(state);
+    static char text[1 << 16];
+    size_t len;
+    struct ckpt_kit *k = ckpt_kit_new(5000);
+    int broken = 1;
+    struct mr_out_hook hook = {.before = no_unlink, .ctx = &broken};
+    struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC};
+    struct mr_checkpoint *c = kit_open(k, o, &hook);
+    assert_int_equal(kit_save_version(c, k, 5, 1), 0);
+    assert_int_equal(kit_save_version(c, k, 5, 2), 0);
+    assert_int_equal(kit_count(kit_fast, ".index"), 2);
+    kit_assert_found(k, kit_fast, NULL, 5, 2);
+    read_file(kit_fast, "checkpoint", text, sizeof text - 1, &len);
+    text[len] = 0;
+    assert_non_null(strstr(text, "model_checkpoint_path: \"model.ckpt.resaved-5\""));
+    assert_null(strstr(text, "\"model.ckpt-5\""));
+    kit_close(c);
+    kit_close(kit_open(k, o, NULL)); /* the next start removes the older one */
+    assert_int_equal(kit_count(kit_fast, ".index"), 1);
+    assert_int_equal(kit_count(kit_fast, "-of-00001"), 1);
+    assert_int_equal(kit_count(kit_fast, ".meta"), 1);
+    kit_assert_found(k, kit_fast, NULL, 5, 2);
+    /* A third version goes where the first was; with two that stay, the older makes way. */
+    broken = 1;
+    c = kit_open(k, o, &hook);
+    assert_int_equal(kit_save_version(c, k, 5, 3), 0);
+    assert_int_equal(kit_count(kit_fast, ".index"), 2);
+    broken = 0;
+    assert_int_equal(kit_save_version(c, k, 5, 4), 0);
+    kit_close(c);
+    assert_int_equal(kit_count(kit_fast, ".index"), 1);
+    kit_assert_found(k, kit_fast, NULL, 5, 4);
+    assert_int_equal(kit_count(kit_fast, ".tmp"), 0);
+    ckpt_kit_free(k);
+}
+
+static void a_prefix_cannot_end_as_if_it_were_saved_again(void **state)
+{
+    kit_begin(state);
+    struct ckpt_kit *k = ckpt_kit_new(5000);
+    struct mr_checkpoint_opts o = {.dir = kit_fast, .prefix = "m" MR_RESAVED};
+    struct mr_checkpoint *c = NULL;
+    struct mr_error err = {0};
+    assert_int_equal(mr_checkpoint_open(k->arrays, KIT_N_ARRAYS, &o, &c, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "m.resaved"));
     ckpt_kit_free(k);
 }
 
@@ -529,6 +645,9 @@ int main(void)
         WITH_TEMPDIR(an_older_one_that_cannot_be_read_stops_the_save),
         WITH_TEMPDIR(chdir_changes_nothing_for_an_open_run),
         WITH_TEMPDIR(a_failed_save_with_other_arrays_leaves_the_old_graph),
+        WITH_TEMPDIR(steps_that_earlier_versions_saved_again_are_ours),
+        WITH_TEMPDIR(both_versions_of_a_step_are_whole_until_the_older_is_removed),
+        WITH_TEMPDIR(a_prefix_cannot_end_as_if_it_were_saved_again),
         WITH_TEMPDIR(what_an_earlier_run_kept_too_many_goes_at_opening),
         WITH_TEMPDIR(no_room_for_the_pointer_does_not_keep_old_ones),
         WITH_TEMPDIR(a_full_disk_is_tidied_up_and_tried_again),

@@ -1,4 +1,4 @@
-/* The table of parameters, its memory and the initial weights; the crew that fills it. */
+/* The table of parameters, its memory and the initial weights; the team that fills it. */
 #include "unit.h"
 
 #include "big_memory.h"
@@ -20,11 +20,11 @@ static const struct mr_net_spec spec = {"dense", 10, 10, 7, 1, one_dense};
 static struct mr_params *made(uint64_t seed, unsigned threads)
 {
     struct mr_params *p = NULL;
-    struct mr_crew *crew = NULL;
+    struct mr_team *team = NULL;
     assert_int_equal(mr_params_new(&spec, &p, NULL), 0);
-    assert_int_equal(mr_crew_open(threads, &crew), 0);
-    mr_params_init(p, &spec, seed, crew);
-    mr_crew_close(crew);
+    assert_int_equal(mr_team_open(threads, &team), 0);
+    mr_params_init(p, &spec, seed, team);
+    mr_team_close(team);
     return p;
 }
 
@@ -88,24 +88,24 @@ static void weights_depend_on_the_seed_not_on_the_threads(void **state)
 static void mark_part(void *arg, unsigned rank, unsigned n)
 {
     unsigned char *seen = arg;
-    uint64_t end = mr_crew_begin(1000, 7, rank + 1, n);
-    for (uint64_t i = mr_crew_begin(1000, 7, rank, n); i < end; i++)
+    uint64_t end = mr_team_share(1000, 7, rank + 1, n);
+    for (uint64_t i = mr_team_share(1000, 7, rank, n); i < end; i++)
         seen[i]++;
 }
 
-static void a_crew_does_each_part_once_again_and_again(void **state)
+static void a_team_does_each_part_once_again_and_again(void **state)
 {
     unsigned char seen[1000] = {0};
     (void)state;
     for (unsigned threads = 1; threads < 6; threads++) {
-        struct mr_crew *crew = NULL;
-        assert_int_equal(mr_crew_open(threads, &crew), 0);
+        struct mr_team *team = NULL;
+        assert_int_equal(mr_team_open(threads, &team), 0);
         for (unsigned round = 1; round <= 20; round++) {
-            mr_crew_run(crew, mark_part, seen);
+            mr_team_run(team, mark_part, seen);
             for (unsigned i = 0; i < 1000; i++)
                 assert_int_equal(seen[i], round);
         }
-        mr_crew_close(crew);
+        mr_team_close(team);
         memset(seen, 0, sizeof seen);
     }
 }
@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(tensors_are_aligned_and_do_not_overlap),
         cmocka_unit_test(weights_are_a_truncated_normal_distribution),
         cmocka_unit_test(weights_depend_on_the_seed_not_on_the_threads),
-        cmocka_unit_test(a_crew_does_each_part_once_again_and_again),
+        cmocka_unit_test(a_team_does_each_part_once_again_and_again),
         cmocka_unit_test(available_memory_is_a_sensible_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,8 +169,8 @@ static void a_damaged_checkpoint_is_not_drained(void **state)
 {
     kit_begin(state);
     struct ckpt_kit *k = ckpt_kit_new(70000);
-    static const char *const victims[] = {"model.ckpt-2.data-00000-of-00001", "model.ckpt-2.meta",
-                                          "model.ckpt-2.safetensors"};
+    static const char *const victims[] = {"model.ckpt-2.data-00000-of-00001",
+                                          "model.ckpt.resaved-2.meta", "model.ckpt-2.safetensors"};
     for (unsigned i = 0; i < ARRAY_LEN(victims); i++) {
         struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_BURST, .format = i == 2};
         struct mr_checkpoint *c = kit_open(k, o, NULL);

@@ -1,17 +1,19 @@
-/* team.c - see team.h.  A run is a number: members wait for a number they have not seen.
+/* thread_team.c - see thread_team.h.
  *
- * Lock: t->mu guards everything that changes; not held while `fn` runs. */
-#include "team.h"
+ * Each run has a number.  Members wait for a number that they have not seen, call the function once
+ * and count themselves off.  They never spin: other threads need the cores.
+ *
+ * Lock: t->mu guards everything that changes; it is not held while the function runs. */
+#include "thread_team.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 struct member {
     struct mr_team *team;
     pthread_t thread;
-    unsigned who;
+    unsigned rank;
 };
 
 struct mr_team {
@@ -40,7 +42,7 @@ static void *member_main(void *arg)
             break;
         seen = t->n_runs;
         pthread_mutex_unlock(&t->mu);
-        t->fn(t->ctx, m->who);
+        t->fn(t->ctx, m->rank, t->n);
         pthread_mutex_lock(&t->mu);
         if (--t->n_busy == 0)
             pthread_cond_signal(&t->ended);
@@ -51,6 +53,7 @@ static void *member_main(void *arg)
 
 int mr_team_open(unsigned n, struct mr_team **out)
 {
+    n = n ? n : 1;
     struct mr_team *t = calloc(1, sizeof *t + n * sizeof *t->members);
     if (!t)
         return -ENOMEM;
@@ -61,7 +64,7 @@ int mr_team_open(unsigned n, struct mr_team **out)
     for (unsigned i = 1; i < n; i++) {
         struct member *m = &t->members[t->n_threads];
         m->team = t;
-        m->who = i;
+        m->rank = i;
         int r = pthread_create(&m->thread, NULL, member_main, m);
         if (r) {
             mr_team_close(t);
@@ -75,6 +78,10 @@ int mr_team_open(unsigned n, struct mr_team **out)
 
 void mr_team_run(struct mr_team *t, mr_team_fn *fn, void *ctx)
 {
+    if (!t || t->n == 1) {
+        fn(ctx, 0, 1);
+        return;
+    }
     pthread_mutex_lock(&t->mu);
     t->fn = fn;
     t->ctx = ctx;
@@ -82,16 +89,11 @@ void mr_team_run(struct mr_team *t, mr_team_fn *fn, void *ctx)
     t->n_runs++;
     pthread_cond_broadcast(&t->begun);
     pthread_mutex_unlock(&t->mu);
-    fn(ctx, 0);
+    fn(ctx, 0, t->n);
     pthread_mutex_lock(&t->mu);
     while (t->n_busy)
         pthread_cond_wait(&t->ended, &t->mu);
     pthread_mutex_unlock(&t->mu);
-}
-
-unsigned mr_team_size(const struct mr_team *t)
-{
-    return t->n;
 }
 
 void mr_team_close(struct mr_team *t)
