@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     uint8_t *slot = malloc(mr_decoder_bytes(&opts)), *file = malloc(MAX_FILE);
     const void *bytes = red_png;
     size_t len = sizeof red_png;
-    int r = slot && file ? mr_decoder_new(&opts, &dec) : -1;
+    int r = slot && file ? mr_decoder_new(&opts, &dec, NULL) : -1;
     if (!r && argc > 1) {
         r = mr_file_read(argv[1], file, MAX_FILE, &len);
         if (r)

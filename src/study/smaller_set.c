@@ -122,7 +122,7 @@ static int decoder_for(struct maker *m, unsigned width, unsigned height)
         return 0;
     mr_decoder_free(m->decoder);
     m->decoder = NULL;
-    if (mr_decoder_new(&o, &m->decoder) || mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
+    if (mr_decoder_new(&o, &m->decoder, NULL) || mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
         return no_memory(m);
     m->width = width;
     m->height = height;
@@ -258,7 +258,7 @@ static int write_all(struct maker *m)
 static int make(struct maker *m)
 {
     uint64_t n = mr_dataset_size(m->o->data);
-    int r = mr_decoder_new(NULL, &m->prober);
+    int r = mr_decoder_new(NULL, &m->prober, NULL);
     if (!r)
         r = mr_jpeg_encoder_new(&m->encoder);
     if (r)

@@ -151,7 +151,7 @@ static int explore(struct expedition *x, struct mr_survey *s)
     for (unsigned i = 0; !r && i < n; i++) {
         scouts[i].x = x;
         scouts[i].leads = i == 0;
-        r = mr_decoder_new(&decode, &scouts[i].decoder);
+        r = mr_decoder_new(&decode, &scouts[i].decoder, NULL);
     }
     for (unsigned i = 1; !r && i < n; i++, n_started++)
         if (pthread_create(&scouts[i].thread, NULL, scout_main, &scouts[i]))

@@ -48,7 +48,7 @@ int fuzz_image(struct fuzz_decoders *f, const uint8_t *magic, size_t n_magic, co
     unsigned way = data[0] % FUZZ_WAYS;
     struct mr_decoder_opts o = ways[way];
     o.max_pixels = 1 << 20;
-    if (!f->of[way] && mr_decoder_new(&o, &f->of[way]))
+    if (!f->of[way] && mr_decoder_new(&o, &f->of[way], NULL))
         abort();
     uint8_t *file = malloc(len - 1); /* of exactly its size, for the memory checker */
     if (!file)

@@ -52,7 +52,7 @@ static void compare_decoders(unsigned way, unsigned set, const uint8_t *file, si
         o.max_pixels = MAX_PIXELS;
         o.decoder = i ? MR_DECODER_TURBO : MR_DECODER_AUTO;
         o.simd = pick_simd(set);
-        if (!two[i] && mr_decoder_new(&o, &two[i]))
+        if (!two[i] && mr_decoder_new(&o, &two[i], NULL))
             broken("no decoder");
         r[i] = mr_decoder_run(two[i], file, len, len, slots[i]);
     }

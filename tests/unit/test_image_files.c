@@ -131,10 +131,10 @@ int main(void)
     if (!all.file || !all.slot)
         return 1;
     for (size_t i = 0; i < N_WAYS; i++)
-        if (mr_decoder_new(&ways[i], &all.decoders[i]))
+        if (mr_decoder_new(&ways[i], &all.decoders[i], NULL))
             return 1;
     for (size_t i = 0; i < N_LIMITS; i++)
-        if (mr_decoder_new(&limits[i].opts, &all.compared[i]))
+        if (mr_decoder_new(&limits[i].opts, &all.compared[i], NULL))
             return 1;
     nftw(root, visit, 16, FTW_PHYS);
     for (size_t i = 0; i < N_WAYS; i++)

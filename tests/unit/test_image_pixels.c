@@ -23,7 +23,7 @@ static const unsigned sizes[][2] = {{1, 1},    {1, 7},     {7, 1},     {2, 2},  
 static struct mr_decoder *new_decoder(const struct mr_decoder_opts *o)
 {
     struct mr_decoder *d = NULL;
-    assert_int_equal(mr_decoder_new(o, &d), 0);
+    assert_int_equal(mr_decoder_new(o, &d, NULL), 0);
     return d;
 }
 
@@ -197,7 +197,9 @@ static void a_rotation_noted_in_exif_is_ignored(void **state)
         memcpy(turned.bytes + 2, exif, sizeof exif);
         memcpy(turned.bytes + 2 + sizeof exif, s.bytes + 2, s.len - 2);
         float *as_is = decode(d, &o, &s, "as it is"), *noted = decode(d, &o, &turned, "EXIF");
-        assert_int_equal(mr_decoder_path(d), kind ? MR_PATH_TURBO : MR_PATH_OWN);
+        struct mr_decoder_stats stats;
+        mr_decoder_get_stats(d, &stats);
+        assert_int_equal(stats.path, kind ? MR_PATH_TURBO : MR_PATH_OWN);
         assert_memory_equal(as_is, noted, mr_decoder_bytes(&o));
         free(as_is);
         free(noted);
@@ -299,13 +301,13 @@ static void a_probe_tells_what_a_header_says(void **state)
 
 static void the_two_times_are_counted(void **state)
 {
-    struct mr_decoder_times t;
+    struct mr_decoder_stats t;
     struct mr_decoder_opts o = {0};
     struct mr_decoder *d = new_decoder(NULL);
     struct photo p = sample_photo(300, 300, 1);
     struct sample s = sample_jpeg(&p, &sample_jpeg_kinds[0]);
     free(decode(d, &o, &s, "times"));
-    mr_decoder_get_times(d, &t);
+    mr_decoder_get_stats(d, &t);
     assert_true(t.decode_ns > 0 && t.resize_ns > 0);
     assert_true(t.decode_ns < 10000000000u && t.resize_ns < 10000000000u);
     free(s.bytes);
@@ -324,7 +326,7 @@ static void options_out_of_range_are_refused(void **state)
                                     {.dtype = MR_DT_F64},
                                     {.resize = (enum mr_image_resize)7}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(mr_decoder_new(&bad[i], &d), -EINVAL);
+        assert_int_equal(mr_decoder_new(&bad[i], &d, NULL), -EINVAL);
         assert_int_equal(mr_decoder_bytes(&bad[i]), 0);
     }
     assert_int_equal(mr_decoder_bytes(NULL), 224 * 224 * 3 * 4);
