@@ -278,10 +278,10 @@ static int measure_stall(struct bench *b, double step_s, int busy)
         stall[i] = r.stall_s;
         durable[i] = r.durable_fast_s;
         /* The save thread notes the time of the copy when it is through. */
-        struct mr_checkpoint_status s;
+        struct mr_checkpoint_stats s;
         do {
             nanosleep(&(struct timespec){0, 1000000}, NULL);
-            mr_checkpoint_status(c, &s);
+            mr_checkpoint_get_stats(c, &s);
         } while (s.saving);
         mr_checkpoint_get(c, i, &r);
         copy[i] = r.snapshot_s;

@@ -196,7 +196,7 @@ static double run_entrant(void *ctx)
     for (unsigned i = 0; e->opts && i < e->w->n_threads; i++) {
         mr_decoder_free(e->w->worker[i].dec);
         e->w->worker[i].dec = NULL;
-        if (mr_decoder_new(e->opts, &e->w->worker[i].dec))
+        if (mr_decoder_new(e->opts, &e->w->worker[i].dec, NULL))
             return 0;
     }
     return pass(e->w, e->side);
@@ -265,7 +265,7 @@ static int set_up(struct work *w, const struct mr_decoder_opts *o)
         k->jpeg.err = jpeg_std_error(&k->jpeg_errors);
         jpeg_create_decompress(&k->jpeg);
         k->slots = aligned_alloc(64, N_SLOTS * w->slot_bytes);
-        if (!k->tj || !k->slots || mr_decoder_new(o, &k->dec))
+        if (!k->tj || !k->slots || mr_decoder_new(o, &k->dec, NULL))
             return -1;
         memset(k->slots, 0, N_SLOTS * w->slot_bytes);
     }
@@ -311,7 +311,7 @@ static const struct match matches[] = {
      1.6},
     {"bilinear f32 nchw / turbo", {.layout = MR_IMAGE_NCHW}, "turbo", ours, 1.0},
     {"bilinear f32 nhwc / bare", {0}, "bare", bare, 0},
-    {"bilinear u8 nhwc / bare", {.dtype = MR_IMAGE_U8}, "bare", bare, 0},
+    {"bilinear u8 nhwc / bare", {.dtype = MR_DT_U8}, "bare", bare, 0},
     {"area f32 nchw / bare", {.layout = MR_IMAGE_NCHW, .resize = MR_RESIZE_AREA}, "bare", bare, 0},
     {"crop-flip f32 nchw / bare",
      {.layout = MR_IMAGE_NCHW, .augment = MR_AUGMENT_CROP_FLIP},
@@ -337,7 +337,7 @@ static int compare(struct work *w, const struct match *m, unsigned rounds)
     const struct contender mine = {"ours", run_entrant, &a}, peer = {m->peer_name, run_entrant, &b};
     struct mr_decoder *probe;
     struct comparison c;
-    if (mr_decoder_new(&m->ours, &probe)) {
+    if (mr_decoder_new(&m->ours, &probe, NULL)) {
         printf("%-34s not on this processor\n", m->title);
         return 0;
     }

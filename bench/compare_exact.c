@@ -123,8 +123,8 @@ static int set_up(struct work *w, unsigned area_side)
     w->slots[0] = malloc(bytes);
     w->slots[1] = malloc(bytes);
     w->bytes = malloc(LARGEST);
-    return !w->slots[0] || !w->slots[1] || !w->bytes || mr_decoder_new(&usual, &w->usual) ||
-           mr_decoder_new(&exact, &w->exact);
+    return !w->slots[0] || !w->slots[1] || !w->bytes || mr_decoder_new(&usual, &w->usual, NULL) ||
+           mr_decoder_new(&exact, &w->exact, NULL);
 }
 
 int main(int argc, char **argv)

@@ -164,7 +164,7 @@ static void *decode_alone(void *arg)
     struct mr_decoder *d = NULL;
     size_t slot = mr_decoder_bytes(NULL);
     uint64_t i;
-    if (mr_decoder_new(NULL, &d))
+    if (mr_decoder_new(NULL, &d, NULL))
         atomic_store(&b->failed, 1);
     while (!b->failed && (i = atomic_fetch_add(&b->next, 1)) < b->s->n)
         if (mr_decoder_run(d, b->s->bytes[i], b->s->len[i], 0, b->s->slots + i % N_SLOTS * slot))

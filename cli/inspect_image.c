@@ -40,15 +40,17 @@ static int look(const char *path, struct finding *f)
     static const struct mr_decoder_opts small = {.width = 1, .height = 1};
     struct mr_buffer file = {0};
     struct mr_decoder *d = NULL;
+    struct mr_decoder_stats stats;
     float pixel[3];
-    int r = mr_decoder_new(&small, &d);
+    int r = mr_decoder_new(&small, &d, NULL);
     if (!r)
         r = mr_whole_file_load(path, LARGEST, &file, &f->bytes);
     if (!r) {
         if (mr_decoder_probe(d, file.data, f->bytes, &f->info) ||
             mr_decoder_run(d, file.data, f->bytes, 0, pixel))
             snprintf(f->error, sizeof f->error, "%s", mr_decoder_error(d));
-        f->by = f->error[0] ? MR_PATH_NONE : mr_decoder_path(d);
+        mr_decoder_get_stats(d, &stats);
+        f->by = f->error[0] ? MR_PATH_NONE : (enum mr_decoder_path)stats.path;
     }
     mr_decoder_free(d);
     mr_buffer_fini(&file);

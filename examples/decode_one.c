@@ -41,12 +41,12 @@ static int decode(struct mr_decoder *dec, const void *bytes, size_t len, const u
 
 int main(int argc, char **argv)
 {
-    struct mr_decoder_opts opts = {.width = 64, .height = 64, .dtype = MR_IMAGE_U8};
+    struct mr_decoder_opts opts = {.width = 64, .height = 64, .dtype = MR_DT_U8};
     struct mr_decoder *dec = NULL;
     uint8_t *slot = malloc(mr_decoder_bytes(&opts)), *file = malloc(MAX_FILE);
     const void *bytes = red_png;
     size_t len = sizeof red_png;
-    int r = slot && file ? mr_decoder_new(&opts, &dec) : -1;
+    int r = slot && file ? mr_decoder_new(&opts, &dec, NULL) : -1;
     if (!r && argc > 1) {
         r = mr_file_read(argv[1], file, MAX_FILE, &len);
         if (r)

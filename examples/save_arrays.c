@@ -48,7 +48,7 @@ static void train(struct mr_checkpoint *c)
 int main(int argc, char **argv)
 {
     struct mr_checkpoint *c = NULL;
-    struct mr_checkpoint_status status;
+    struct mr_checkpoint_stats status;
     struct mr_error err = {0};
     if (argc < 2) {
         fprintf(stderr, "usage: %s DIR [STEPS]\n", argv[0]);
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     if (r && c)
         fprintf(stderr, "%s\n", mr_checkpoint_error(c));
     if (c) {
-        mr_checkpoint_status(c, &status);
+        mr_checkpoint_get_stats(c, &status);
         printf("%" PRIu64 " checkpoints, newest step %" PRId64 "\n", status.begun,
                status.last_fast);
     }

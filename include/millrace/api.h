@@ -2,7 +2,12 @@
  *
  * Functions that can fail return int: 0 or a positive count is success, -errno is failure.
  * Truncated data is -ENODATA, corrupt data -EBADMSG, an unsupported request -ENOTSUP.
- * The library never prints and never exits. */
+ * The library never prints and never exits.
+ *
+ * Structs of options and of statistics may grow: later versions append fields, and zero means what
+ * the earlier ones did.  The calls that take one are inline and pass its size on to a function
+ * whose name ends in _sized, so a program runs with a newer library than it was built with.
+ * docs/api.md says what else holds from version to version. */
 #ifndef MILLRACE_API_H
 #define MILLRACE_API_H
 

@@ -3,11 +3,11 @@
  * A checkpoint exists or it does not: a crash or a power cut at any moment leaves the ones before
  * it, and mr_checkpoint_restore finds the newest that is whole.  docs/checkpoint.md says why.
  *
- * Lifetime: open -> (begin, before_write, wait, status)* -> close.
+ * Lifetime: open -> (begin, before_write, wait, get_stats)* -> close.
  * Threads:  one thread calls begin, wait and close; before_write any, of several tensors at once;
- *           status and get any.
+ *           get_stats and get any.
  * Errors:   0 or positive is success, -errno is failure.  What fails in the background is returned
- *           by the next begin or wait, once, and stays in the status. */
+ *           by the next begin or wait, once, and stays in the statistics. */
 /* Example:
  *
  *     float w[512][10] = {0};
@@ -33,44 +33,11 @@
 #define MILLRACE_CHECKPOINT_H
 
 #include <millrace/api.h>
+#include <millrace/dtype.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Types of elements: TensorFlow's numbers where it has the type. */
-enum mr_dtype {
-    MR_DT_F32 = 1,
-    MR_DT_F64 = 2,
-    MR_DT_I32 = 3,
-    MR_DT_U8 = 4,
-    MR_DT_I16 = 5,
-    MR_DT_I8 = 6,
-    MR_DT_STRING = 7, /* elements of any length; in files of others only */
-    MR_DT_C64 = 8,
-    MR_DT_I64 = 9,
-    MR_DT_BOOL = 10,
-    MR_DT_QINT8 = 11,
-    MR_DT_QUINT8 = 12,
-    MR_DT_QINT32 = 13,
-    MR_DT_BF16 = 14,
-    MR_DT_QINT16 = 15,
-    MR_DT_QUINT16 = 16,
-    MR_DT_U16 = 17,
-    MR_DT_C128 = 18,
-    MR_DT_F16 = 19,
-    MR_DT_U32 = 22,
-    MR_DT_U64 = 23,
-    MR_DT_F8_E5M2 = 24,
-    MR_DT_F8_E4M3 = 25,
-    /* In safetensors only: */
-    MR_DT_F4 = 1000,
-    MR_DT_F6_E2M3,
-    MR_DT_F6_E3M2,
-    MR_DT_F8_E8M0,
-    MR_DT_F8_E4M3FNUZ,
-    MR_DT_F8_E5M2FNUZ,
-};
 
 #define MR_TENSOR_MAX_DIMS 8
 
@@ -145,7 +112,7 @@ struct mr_checkpoint_record {
 
 #define MR_CHECKPOINT_N_RECORDS 1024 /* that mr_checkpoint_get remembers */
 
-struct mr_checkpoint_status {
+struct mr_checkpoint_stats {
     uint64_t begun, skipped, failed, fell_back;
     uint64_t waited; /* calls of begin that found no room and waited for it */
     double waited_s; /* for so long, all together; part of the stalls */
@@ -159,17 +126,28 @@ struct mr_checkpoint_status {
     char notice[256];             /* what deserves a word but is no failure; "" = nothing */
 };
 
+MR_API int mr_checkpoint_open_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                    const struct mr_checkpoint_opts *opts, size_t size,
+                                    struct mr_checkpoint **out, struct mr_error *err);
 /* Register arrays, own the folders, remove temporaries that a crash left (only ours) and old
  * checkpoints beyond `keep`, allocate and touch all memory, start the threads.  What an earlier run
  * left undrained is drained.  Relative folders are found now; chdir changes nothing later.
  * Borrows the arrays' memory and the devices until close; copies the rest.
  * -EBUSY: another run writes there; -EINVAL: names that are not unique, a bad type. */
-MR_API int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
-                              const struct mr_checkpoint_opts *opts, struct mr_checkpoint **out,
-                              struct mr_error *err);
+static inline int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
+                                     const struct mr_checkpoint_opts *opts,
+                                     struct mr_checkpoint **out, struct mr_error *err)
+{
+    return mr_checkpoint_open_sized(arrays, n_arrays, opts, sizeof *opts, out, err);
+}
+MR_API uint64_t mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                           const struct mr_checkpoint_opts *opts, size_t size);
 /* What open would allocate, in bytes; 0 for invalid arguments. */
-MR_API uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
-                                     const struct mr_checkpoint_opts *opts);
+static inline uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
+                                            const struct mr_checkpoint_opts *opts)
+{
+    return mr_checkpoint_memory_sized(arrays, n_arrays, opts, sizeof *opts);
+}
 /* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  A failure of an
  * earlier one in the background is returned first, and nothing is begun; the next call begins.
  * The arrays must not change before before_write.  A checkpoint of that step is replaced if a run
@@ -180,9 +158,20 @@ MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step);
 MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
 /* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
 MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level);
-MR_API void mr_checkpoint_status(struct mr_checkpoint *c, struct mr_checkpoint_status *out);
+MR_API void mr_checkpoint_get_stats_sized(struct mr_checkpoint *c, struct mr_checkpoint_stats *out,
+                                          size_t size);
+static inline void mr_checkpoint_get_stats(struct mr_checkpoint *c, struct mr_checkpoint_stats *out)
+{
+    mr_checkpoint_get_stats_sized(c, out, sizeof *out);
+}
+MR_API int mr_checkpoint_get_sized(struct mr_checkpoint *c, uint64_t i,
+                                   struct mr_checkpoint_record *out, size_t size);
 /* The i-th checkpoint begun since open, from 0.  -ENOENT: there is none, or it is forgotten. */
-MR_API int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i, struct mr_checkpoint_record *out);
+static inline int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i,
+                                    struct mr_checkpoint_record *out)
+{
+    return mr_checkpoint_get_sized(c, i, out, sizeof *out);
+}
 /* Words for the last failure that a call returned. */
 MR_API const char *mr_checkpoint_error(const struct mr_checkpoint *c);
 /* Wait until all that was begun is durable everywhere (or failed), stop, free.  Returns a failure
@@ -207,6 +196,10 @@ struct mr_restored {
     char path[1024]; /* without the ending */
 };
 
+MR_API int mr_checkpoint_restore_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                       const struct mr_restore_opts *opts, size_t opts_size,
+                                       struct mr_restored *out, size_t out_size,
+                                       struct mr_error *err);
 /* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrows). The
  * newest is the one that was saved last, whatever its step; those that no run of this library saved
  * come after all others, by step.  No pointer file is trusted; a damaged or unfitting checkpoint is
@@ -214,9 +207,12 @@ struct mr_restored {
  * what it has beyond them is ignored. -ENOENT: there is no checkpoint at all; -EBADMSG: none that
  * verifies and fits, and then the arrays' contents are undefined; -EINVAL: two arrays have one
  * name; otherwise no checkpoint was found, but a folder could not be listed, and this is why. */
-MR_API int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
-                                 const struct mr_restore_opts *opts, struct mr_restored *out,
-                                 struct mr_error *err);
+static inline int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
+                                        const struct mr_restore_opts *opts, struct mr_restored *out,
+                                        struct mr_error *err)
+{
+    return mr_checkpoint_restore_sized(arrays, n_arrays, opts, sizeof *opts, out, sizeof *out, err);
+}
 
 #ifdef __cplusplus
 }

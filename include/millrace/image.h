@@ -27,7 +27,7 @@
  *     size_t len;
  *
  *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len) ||
- *         mr_decoder_new(&opts, &dec))
+ *         mr_decoder_new(&opts, &dec, NULL))
  *         return 1;
  *     if (mr_decoder_run(dec, file, len, 0, slot))
  *         puts(mr_decoder_error(dec));
@@ -38,6 +38,7 @@
 #define MILLRACE_IMAGE_H
 
 #include <millrace/api.h>
+#include <millrace/dtype.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,11 +47,6 @@ extern "C" {
 enum mr_image_resize {
     MR_RESIZE_BILINEAR, /* TensorFlow 1's: pixel x comes from x * in / out, two neighbours a side */
     MR_RESIZE_AREA,     /* the mean of all that a pixel covers; may use JPEG's cheap half sizes */
-};
-
-enum mr_image_dtype {
-    MR_IMAGE_F32, /* 0..1, or (v - mean) / std */
-    MR_IMAGE_U8,  /* 0..255 */
 };
 
 enum mr_image_layout {
@@ -82,7 +78,7 @@ enum mr_image_decoder {
 struct mr_decoder_opts {    /* zero means default */
     unsigned width, height; /* of the output, at most 16384; 0 = 224 */
     enum mr_image_resize resize;
-    enum mr_image_dtype dtype;
+    enum mr_dtype dtype; /* F32: 0..1, or (v - mean) / std; U8: 0..255; 0 = F32 */
     enum mr_image_layout layout;
     enum mr_image_augment augment;
     float mean[3], std[3]; /* F32 only, in units of 0..1; std 0 = 1 */
@@ -95,12 +91,22 @@ struct mr_decoder_opts {    /* zero means default */
 
 struct mr_decoder;
 
+MR_API size_t mr_decoder_bytes_sized(const struct mr_decoder_opts *opts, size_t size);
 /* Bytes that mr_decoder_run writes: width * height * 3 of the type; 0 for invalid options.
  * NULL = all defaults. */
-MR_API size_t mr_decoder_bytes(const struct mr_decoder_opts *opts);
+static inline size_t mr_decoder_bytes(const struct mr_decoder_opts *opts)
+{
+    return mr_decoder_bytes_sized(opts, sizeof *opts);
+}
 
+MR_API int mr_decoder_new_sized(const struct mr_decoder_opts *opts, size_t size,
+                                struct mr_decoder **out, struct mr_error *err);
 /* -EINVAL: options out of range; -ENOTSUP: this processor lacks the `simd` that was asked for. */
-MR_API int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out);
+static inline int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out,
+                                 struct mr_error *err)
+{
+    return mr_decoder_new_sized(opts, sizeof *opts, out, err);
+}
 /* NULL is a no-op. */
 MR_API void mr_decoder_free(struct mr_decoder *d);
 
@@ -116,15 +122,7 @@ MR_API int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, u
 /* Words for the last failure of run or probe; "" after a success. */
 MR_API const char *mr_decoder_error(const struct mr_decoder *d);
 
-/* Where the time of the last run went; the last two add up to all of it. */
-struct mr_decoder_times {
-    uint64_t begin_ns;  /* CLOCK_MONOTONIC when it began */
-    uint64_t decode_ns; /* entropy decoding, inverse transform, inflate, headers */
-    uint64_t resize_ns; /* resize, colour conversion, normalise, write */
-};
-MR_API void mr_decoder_get_times(const struct mr_decoder *d, struct mr_decoder_times *out);
-
-/* Who decoded the image of the last successful run. */
+/* Who decoded an image. */
 enum mr_decoder_path {
     MR_PATH_NONE, /* the last run failed, or there was none */
     MR_PATH_OWN,  /* our own JPEG decoder */
@@ -132,7 +130,20 @@ enum mr_decoder_path {
     MR_PATH_PNG,
     MR_N_PATHS
 };
-MR_API enum mr_decoder_path mr_decoder_path(const struct mr_decoder *d);
+
+/* Of the last run.  decode_ns and resize_ns add up to all of its time. */
+struct mr_decoder_stats {
+    uint64_t begin_ns;  /* CLOCK_MONOTONIC when it began */
+    uint64_t decode_ns; /* entropy decoding, inverse transform, inflate, headers */
+    uint64_t resize_ns; /* resize, colour conversion, normalise, write */
+    uint64_t path;      /* enum mr_decoder_path */
+};
+MR_API void mr_decoder_get_stats_sized(const struct mr_decoder *d, struct mr_decoder_stats *out,
+                                       size_t size);
+static inline void mr_decoder_get_stats(const struct mr_decoder *d, struct mr_decoder_stats *out)
+{
+    mr_decoder_get_stats_sized(d, out, sizeof *out);
+}
 
 enum mr_image_format {
     MR_IMAGE_JPEG = 1,
@@ -149,9 +160,14 @@ struct mr_image_info {
     char sampling[8];    /* JPEG of three components: "4:4:4", "4:2:0", ... or "other"; else "" */
 };
 
+MR_API int mr_decoder_probe_sized(struct mr_decoder *d, const void *bytes, size_t len,
+                                  struct mr_image_info *out, size_t size);
 /* What an image is, from its header alone.  Works for images larger than max_pixels too. */
-MR_API int mr_decoder_probe(struct mr_decoder *d, const void *bytes, size_t len,
-                            struct mr_image_info *out);
+static inline int mr_decoder_probe(struct mr_decoder *d, const void *bytes, size_t len,
+                                   struct mr_image_info *out)
+{
+    return mr_decoder_probe_sized(d, bytes, len, out, sizeof *out);
+}
 
 #ifdef __cplusplus
 }

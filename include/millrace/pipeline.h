@@ -171,9 +171,15 @@ struct mr_pipeline_stats {
                                         * too large come on top, in at most one buffer a slot */
 };
 
+MR_API int mr_pipeline_open_sized(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
+                                  size_t opts_size, size_t decode_size, struct mr_pipeline **out,
+                                  struct mr_error *err);
 /* Start the workers.  Borrows the callbacks' contexts until close, takes a reference to `data`. */
-MR_API int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
-                            struct mr_pipeline **out, struct mr_error *err);
+static inline int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
+                                   struct mr_pipeline **out, struct mr_error *err)
+{
+    return mr_pipeline_open_sized(data, opts, sizeof *opts, sizeof *opts->decode, out, err);
+}
 /* Wait for a batch: 1 = returns a reference in *out, 0 = end of an epoch (the next call begins the
  * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held.
  */
@@ -188,7 +194,12 @@ MR_API uint64_t mr_pipeline_n_batches(const struct mr_pipeline *p);
 MR_API uint64_t mr_pipeline_n_left(const struct mr_pipeline *p);
 /* and samples from `start` to the very end. */
 MR_API uint64_t mr_pipeline_n_samples(const struct mr_pipeline *p);
-MR_API void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out);
+MR_API void mr_pipeline_get_stats_sized(struct mr_pipeline *p, struct mr_pipeline_stats *out,
+                                        size_t size);
+static inline void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)
+{
+    mr_pipeline_get_stats_sized(p, out, sizeof *out);
+}
 /* Words for the last failure of mr_pipeline_next. */
 MR_API const char *mr_pipeline_error(const struct mr_pipeline *p);
 /* Stop the workers, drop what was prefetched, free.  Batches still held stay valid until their

@@ -69,12 +69,21 @@ struct mr_trace_stats {
     uint64_t lost;    /* the file could not be written */
 };
 
+MR_API int mr_trace_start_sized(const struct mr_trace_opts *opts, size_t size,
+                                struct mr_error *err);
 /* Create the file and begin to record.  Borrows the callback's context until stop.
  * -EBUSY: a trace is on already. */
-MR_API int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err);
+static inline int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
+{
+    return mr_trace_start_sized(opts, sizeof *opts, err);
+}
+MR_API int mr_trace_stop_sized(struct mr_trace_stats *out, size_t size, struct mr_error *err);
 /* Write out what there is and close the file.  0 when no trace is on.  An error means that the
  * file is incomplete: it could not be written from some point on (`out` is filled in any case). */
-MR_API int mr_trace_stop(struct mr_trace_stats *out, struct mr_error *err);
+static inline int mr_trace_stop(struct mr_trace_stats *out, struct mr_error *err)
+{
+    return mr_trace_stop_sized(out, sizeof *out, err);
+}
 /* Nonzero while a trace is on: to spare what only a trace needs. */
 MR_API int mr_trace_on(void);
 

@@ -12,6 +12,7 @@
 #include "ckpt_format.h"
 #include "clock.h"
 #include "errtext.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -245,21 +246,26 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
     return 0;
 }
 
-int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
-                       const struct mr_checkpoint_opts *opts, struct mr_checkpoint **out,
-                       struct mr_error *err)
+int mr_checkpoint_open_sized(const struct mr_array *arrays, unsigned n_arrays,
+                             const struct mr_checkpoint_opts *opts, size_t size,
+                             struct mr_checkpoint **out, struct mr_error *err)
 {
-    return mr_checkpoint_open_hooked(arrays, n_arrays, opts, NULL, out, err);
+    struct mr_checkpoint_opts o;
+    int r = mr_take_sized(&o, sizeof o, opts, size, "mr_checkpoint_opts", err);
+    return r ? r : mr_checkpoint_open_hooked(arrays, n_arrays, &o, NULL, out, err);
 }
 
-uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
-                              const struct mr_checkpoint_opts *opts)
+uint64_t mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                    const struct mr_checkpoint_opts *opts, size_t size)
 {
+    struct mr_checkpoint_opts o;
+    if (mr_take_sized(&o, sizeof o, opts, size, "mr_checkpoint_opts", NULL))
+        return 0;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     uint64_t bytes = 0;
     if (!c)
         return 0;
-    if (!set_options(c, opts, NULL) &&
+    if (!set_options(c, &o, NULL) &&
         !mr_ckpt_plan_init(&c->plan, arrays, n_arrays, c->o.format, c->o.packed, NULL)) {
         if (!mr_file_image_init(&c->im, &c->plan.bundle.tensors, c->plan.data_bytes,
                                 c->plan.head_bytes))
@@ -419,20 +425,22 @@ int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level)
     return r;
 }
 
-void mr_checkpoint_status(struct mr_checkpoint *c, struct mr_checkpoint_status *out)
+void mr_checkpoint_get_stats_sized(struct mr_checkpoint *c, struct mr_checkpoint_stats *out,
+                                   size_t size)
 {
     pthread_mutex_lock(&c->mu);
-    *out = c->status;
-    out->saving = c->n_saves;
+    c->status.saving = c->n_saves;
+    mr_give_sized(out, size, &c->status, sizeof c->status);
     pthread_mutex_unlock(&c->mu);
 }
 
-int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i, struct mr_checkpoint_record *out)
+int mr_checkpoint_get_sized(struct mr_checkpoint *c, uint64_t i, struct mr_checkpoint_record *out,
+                            size_t size)
 {
     pthread_mutex_lock(&c->mu);
     int there = i < c->status.begun && i + MR_CHECKPOINT_N_RECORDS >= c->status.begun;
     if (there)
-        *out = c->records[MR_RECORD_SLOT(i)];
+        mr_give_sized(out, size, &c->records[MR_RECORD_SLOT(i)], sizeof *c->records);
     pthread_mutex_unlock(&c->mu);
     return there ? 0 : -ENOENT;
 }

@@ -58,7 +58,7 @@ struct mr_checkpoint {
     int newest_leftover_taken;
     struct mr_checkpoint_record records[MR_CHECKPOINT_N_RECORDS];
     uint64_t begun_ns[MR_CHECKPOINT_N_RECORDS];
-    struct mr_checkpoint_status status;
+    struct mr_checkpoint_stats status;
     uint64_t last_generation[MR_N_TIERS]; /* of status.last_fast and last_slow */
     struct mr_error pending;              /* a failure that no call has returned yet */
 

@@ -11,6 +11,7 @@
 
 #include "ckpt_mark.h"
 #include "errtext.h"
+#include "sized.h"
 #include "loader.h"
 #include "open_file.h"
 
@@ -219,9 +220,9 @@ static int try_all(struct search *s, struct mr_restored *out, struct mr_error *e
                    s->n, first.text);
 }
 
-int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
-                          const struct mr_restore_opts *opts, struct mr_restored *out,
-                          struct mr_error *err)
+static int restore(const struct mr_array *arrays, unsigned n_arrays,
+                   const struct mr_restore_opts *opts, struct mr_restored *out,
+                   struct mr_error *err)
 {
     struct search s = {
         .o = opts, .arrays = arrays, .n_arrays = n_arrays, .dirs = {{.fd = -1}, {.fd = -1}}};
@@ -249,5 +250,19 @@ done:
             close(s.dirs[tier].fd);
     mr_loader_close(s.loader);
     free(s.list);
+    return r;
+}
+
+int mr_checkpoint_restore_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                const struct mr_restore_opts *opts, size_t opts_size,
+                                struct mr_restored *out, size_t out_size, struct mr_error *err)
+{
+    struct mr_restore_opts o;
+    struct mr_restored got = {0};
+    int r = mr_take_sized(&o, sizeof o, opts, opts_size, "mr_restore_opts", err);
+    if (!r)
+        r = restore(arrays, n_arrays, &o, &got, err);
+    if (!r)
+        mr_give_sized(out, out_size, &got, sizeof got);
     return r;
 }

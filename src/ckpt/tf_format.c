@@ -10,6 +10,7 @@
 #include "in_file.h"
 #include "tf_clean.h"
 #include "tf_meta.h"
+#include "tf_types.h"
 #include "train_state.h"
 
 #include <endian.h>
@@ -21,7 +22,7 @@
 
 static int holds(int dtype)
 {
-    return dtype < MR_DT_F4;
+    return mr_tf_type(dtype) != 0;
 }
 
 static void data_name(const char *stem, uint32_t shard, uint32_t n_shards, char *out, size_t cap)

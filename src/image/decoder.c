@@ -12,6 +12,7 @@
 #include "jpeg_baseline.h"
 #include "jpeg_reader.h"
 #include "png_reader.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,68 +30,87 @@ struct mr_decoder {
     struct mr_own_jpeg *own; /* NULL when not wanted */
     struct mr_jpeg *jpeg;
     struct mr_png *png;
-    struct mr_decoder_times times;
-    enum mr_decoder_path path;
+    struct mr_decoder_stats stats;
     struct mr_error error;
 };
 
-static int is_sane(const struct mr_decoder_opts *o)
+/* Enumerations: 0, or -EINVAL when a value is none of its own. */
+static int check_choices(const struct mr_decoder_opts *o, struct mr_error *err)
 {
-    for (int c = 0; c < 3; c++)
-        if (!isfinite(o->mean[c]) || !isfinite(o->std[c]) || o->std[c] < 0)
-            return 0;
-    return o->width <= MAX_SIDE && o->height <= MAX_SIDE && (unsigned)o->resize <= MR_RESIZE_AREA &&
-           (unsigned)o->dtype <= MR_IMAGE_U8 && (unsigned)o->layout <= MR_IMAGE_NCHW &&
-           (unsigned)o->augment <= MR_AUGMENT_CROP_FLIP && (unsigned)o->simd <= MR_SIMD_AVX512 &&
-           (unsigned)o->decoder <= MR_DECODER_TURBO;
-}
-
-/* Fill in the defaults: 0 or -EINVAL. */
-static int complete(const struct mr_decoder_opts *opts, struct mr_decoder_opts *out)
-{
-    *out = opts ? *opts : (struct mr_decoder_opts){0};
-    if (!is_sane(out))
-        return -EINVAL;
-    if (!out->width)
-        out->width = DEFAULT_SIDE;
-    if (!out->height)
-        out->height = DEFAULT_SIDE;
-    if (!out->max_pixels)
-        out->max_pixels = DEFAULT_PIXELS;
-    if (out->max_pixels > MOST_PIXELS)
-        out->max_pixels = MOST_PIXELS;
+    const struct {
+        const char *name;
+        unsigned value, last;
+    } choices[] = {
+        {"resize", o->resize, MR_RESIZE_AREA},         {"layout", o->layout, MR_IMAGE_NCHW},
+        {"augment", o->augment, MR_AUGMENT_CROP_FLIP}, {"simd", o->simd, MR_SIMD_AVX512},
+        {"decoder", o->decoder, MR_DECODER_TURBO},
+    };
+    for (unsigned i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value > choices[i].last)
+            return mr_fail(err, -EINVAL, "%s: there is no %u", choices[i].name, choices[i].value);
+    if (o->dtype != MR_DT_F32 && o->dtype != MR_DT_U8)
+        return mr_fail(err, -EINVAL, "dtype: images are float32 or uint8");
     return 0;
 }
 
-size_t mr_decoder_bytes(const struct mr_decoder_opts *opts)
+static int check(const struct mr_decoder_opts *o, struct mr_error *err)
 {
-    struct mr_decoder_opts o;
-    if (complete(opts, &o))
-        return 0;
-    return (size_t)o.width * o.height * 3 * (o.dtype == MR_IMAGE_F32 ? sizeof(float) : 1);
+    if (o->width > MAX_SIDE || o->height > MAX_SIDE)
+        return mr_fail(err, -EINVAL, "width, height: %u x %u is more than %u a side", o->width,
+                       o->height, MAX_SIDE);
+    for (int c = 0; c < 3; c++)
+        if (!isfinite(o->mean[c]) || !isfinite(o->std[c]) || o->std[c] < 0)
+            return mr_fail(err, -EINVAL, "mean, std: not finite, or std below zero");
+    return check_choices(o, err);
 }
 
-int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out)
+/* The caller's options, of `size` bytes, with the defaults filled in. */
+static int complete(const struct mr_decoder_opts *opts, size_t size, struct mr_decoder_opts *out,
+                    struct mr_error *err)
+{
+    int r = mr_take_sized(out, sizeof *out, opts, size, "mr_decoder_opts", err);
+    if (r)
+        return r;
+    out->width = out->width ? out->width : DEFAULT_SIDE;
+    out->height = out->height ? out->height : DEFAULT_SIDE;
+    out->dtype = out->dtype ? out->dtype : MR_DT_F32;
+    out->max_pixels = out->max_pixels ? out->max_pixels : DEFAULT_PIXELS;
+    if (out->max_pixels > MOST_PIXELS)
+        out->max_pixels = MOST_PIXELS;
+    return check(out, err);
+}
+
+size_t mr_decoder_bytes_sized(const struct mr_decoder_opts *opts, size_t size)
 {
     struct mr_decoder_opts o;
-    if (complete(opts, &o))
-        return -EINVAL;
+    if (complete(opts, size, &o, NULL))
+        return 0;
+    return (size_t)o.width * o.height * 3 * mr_dtype_size(o.dtype);
+}
+
+int mr_decoder_new_sized(const struct mr_decoder_opts *opts, size_t size, struct mr_decoder **out,
+                         struct mr_error *err)
+{
+    struct mr_decoder_opts o;
+    int r = complete(opts, size, &o, err);
+    if (r)
+        return r;
     const struct mr_kernels *kernels = mr_kernels_pick(o.simd);
     if (!kernels)
-        return -ENOTSUP;
+        return mr_fail(err, -ENOTSUP, "simd: this processor does not have it");
     struct mr_decoder *d = calloc(1, sizeof *d);
     if (!d)
-        return -ENOMEM;
+        return mr_fail(err, -ENOMEM, "no memory");
     d->opts = o;
     mr_resizer_init(&d->resizer, &d->opts, kernels);
-    int r = mr_jpeg_new(&d->jpeg);
+    r = mr_jpeg_new(&d->jpeg);
     if (!r && o.decoder == MR_DECODER_AUTO)
         r = mr_own_jpeg_new(kernels, &d->own);
     if (!r)
         r = mr_png_new(&d->png);
     if (r) {
         mr_decoder_free(d);
-        return r;
+        return mr_fail(err, r, "cannot set up a decoder: %s", mr_errno_text(r));
     }
     *out = d;
     return 0;
@@ -135,11 +155,11 @@ static struct mr_frame new_frame(struct mr_decoder *d, const void *bytes, size_t
 /* Our own decoder first; what it does not take, the other one does or refuses. */
 static int run_jpeg(struct mr_decoder *d, const struct mr_frame *f)
 {
-    d->path = MR_PATH_OWN;
+    d->stats.path = MR_PATH_OWN;
     int r = d->own ? mr_own_jpeg_run(d->own, f) : 1;
     if (r <= 0)
         return r;
-    d->path = MR_PATH_TURBO;
+    d->stats.path = MR_PATH_TURBO;
     return mr_jpeg_run(d->jpeg, f);
 }
 
@@ -154,24 +174,29 @@ int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t
     if (r == MR_IMAGE_JPEG) {
         r = run_jpeg(d, &f);
     } else if (r == MR_IMAGE_PNG) {
-        d->path = MR_PATH_PNG;
+        d->stats.path = MR_PATH_PNG;
         r = mr_png_run(d->png, &f);
     }
     if (r)
-        d->path = MR_PATH_NONE;
-    d->times.begin_ns = begin_ns;
-    d->times.resize_ns = d->resizer.spent_ns;
-    d->times.decode_ns = mr_clock_ns() - begin_ns - d->times.resize_ns;
+        d->stats.path = MR_PATH_NONE;
+    d->stats.begin_ns = begin_ns;
+    d->stats.resize_ns = d->resizer.spent_ns;
+    d->stats.decode_ns = mr_clock_ns() - begin_ns - d->stats.resize_ns;
     return r;
 }
 
-int mr_decoder_probe(struct mr_decoder *d, const void *bytes, size_t len, struct mr_image_info *out)
+int mr_decoder_probe_sized(struct mr_decoder *d, const void *bytes, size_t len,
+                           struct mr_image_info *out, size_t size)
 {
     struct mr_frame f = new_frame(d, bytes, len);
+    struct mr_image_info info = {0};
     int r = recognise(&f);
     if (r < 0)
         return r;
-    return r == MR_IMAGE_JPEG ? mr_jpeg_probe(d->jpeg, &f, out) : mr_png_probe(&f, out);
+    r = r == MR_IMAGE_JPEG ? mr_jpeg_probe(d->jpeg, &f, &info) : mr_png_probe(&f, &info);
+    if (!r)
+        mr_give_sized(out, size, &info, sizeof info);
+    return r;
 }
 
 const char *mr_decoder_error(const struct mr_decoder *d)
@@ -179,12 +204,8 @@ const char *mr_decoder_error(const struct mr_decoder *d)
     return d->error.text;
 }
 
-void mr_decoder_get_times(const struct mr_decoder *d, struct mr_decoder_times *out)
+void mr_decoder_get_stats_sized(const struct mr_decoder *d, struct mr_decoder_stats *out,
+                                size_t size)
 {
-    *out = d->times;
-}
-
-enum mr_decoder_path mr_decoder_path(const struct mr_decoder *d)
-{
-    return d->path;
+    mr_give_sized(out, size, &d->stats, sizeof d->stats);
 }

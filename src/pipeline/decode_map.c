@@ -18,14 +18,13 @@ int mr_decode_map_new(const struct mr_decoder_opts *opts, unsigned n_workers,
     struct mr_decode_map *m = calloc(1, sizeof *m + n_workers * sizeof *m->decoder);
     int r = m ? 0 : -ENOMEM;
     for (; !r && m->n < n_workers; m->n++)
-        r = mr_decoder_new(opts, &m->decoder[m->n]);
+        r = mr_decoder_new(opts, &m->decoder[m->n], err);
     if (!r) {
         *out = m;
         return 0;
     }
     mr_decode_map_free(m);
-    return mr_fail(err, r, "cannot set up a decoder: %s",
-                   r == -EINVAL ? "options out of range" : mr_errno_text(r));
+    return mr_fail(err, r, "no memory");
 }
 
 void mr_decode_map_free(struct mr_decode_map *m)
@@ -38,13 +37,13 @@ void mr_decode_map_free(struct mr_decode_map *m)
 int mr_decode_map_run(struct mr_decode_map *m, unsigned worker, const uint8_t *bytes, size_t len,
                       uint64_t key, void *slot, struct mr_slot_cost *cost)
 {
-    struct mr_decoder_times times;
+    struct mr_decoder_stats stats;
     int r = mr_decoder_run(m->decoder[worker], bytes, len, key, slot);
-    mr_decoder_get_times(m->decoder[worker], &times);
-    cost->map_at = times.begin_ns;
-    cost->decode_ns = times.decode_ns;
-    cost->resize_ns = times.resize_ns;
-    cost->path = mr_decoder_path(m->decoder[worker]);
+    mr_decoder_get_stats(m->decoder[worker], &stats);
+    cost->map_at = stats.begin_ns;
+    cost->decode_ns = stats.decode_ns;
+    cost->resize_ns = stats.resize_ns;
+    cost->path = (unsigned)stats.path;
     return r;
 }
 

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "errtext.h"
 #include "ledger.h"
+#include "pipeline_sized.h"
 #include "sample_set.h"
 #include "sample_trace.h"
 
@@ -34,7 +35,7 @@ static size_t slot_bytes(const struct mr_pipeline_opts *o)
     return o->decode ? mr_decoder_bytes(o->decode) : o->map ? o->map_bytes : 0;
 }
 
-int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
+int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
                      struct mr_pipeline **out, struct mr_error *err)
 {
     struct mr_pipeline *p = calloc(1, sizeof *p);
@@ -237,7 +238,7 @@ static struct mr_latency latency(const struct mr_histogram *h)
                                (double)mr_histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3};
 }
 
-void mr_pipeline_get_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)
+void mr_pipeline_all_stats(struct mr_pipeline *p, struct mr_pipeline_stats *out)
 {
     struct mr_pipeline_stats s = p->stats;
     s.read = latency(&p->read_ns);

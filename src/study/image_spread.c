@@ -47,7 +47,7 @@ int mr_image_spread(const struct mr_dataset *data, const struct mr_decoder_opts 
     struct mr_decoder *d = NULL;
     struct mr_buffer file = {0}, slot = {0};
     struct mr_spread s = {0};
-    int r = mr_decoder_new(decode, &d);
+    int r = mr_decoder_new(decode, &d, NULL);
     if (!r)
         r = mr_buffer_reserve(&slot, mr_decoder_bytes(decode));
     for (uint64_t i = 0; !r && i < tries; i++) {

@@ -117,12 +117,12 @@ static int look(struct maker *m, uint64_t n)
 static int decoder_for(struct maker *m, unsigned width, unsigned height)
 {
     struct mr_decoder_opts o = {
-        .width = width, .height = height, .resize = MR_RESIZE_AREA, .dtype = MR_IMAGE_U8};
+        .width = width, .height = height, .resize = MR_RESIZE_AREA, .dtype = MR_DT_U8};
     if (m->decoder && m->width == width && m->height == height)
         return 0;
     mr_decoder_free(m->decoder);
     m->decoder = NULL;
-    if (mr_decoder_new(&o, &m->decoder) || mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
+    if (mr_decoder_new(&o, &m->decoder, NULL) || mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
         return no_memory(m);
     m->width = width;
     m->height = height;
@@ -258,7 +258,7 @@ static int write_all(struct maker *m)
 static int make(struct maker *m)
 {
     uint64_t n = mr_dataset_size(m->o->data);
-    int r = mr_decoder_new(NULL, &m->prober);
+    int r = mr_decoder_new(NULL, &m->prober, NULL);
     if (!r)
         r = mr_jpeg_encoder_new(&m->encoder);
     if (r)

@@ -26,6 +26,7 @@
 
 #include "clock.h"
 #include "errtext.h"
+#include "sized.h"
 #include "trace_mark.h"
 #include "trace_pause.h"
 
@@ -323,18 +324,21 @@ static void end_recording(void)
     set_session(0, 0);
 }
 
-int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
+int mr_trace_start_sized(const struct mr_trace_opts *opts, size_t size, struct mr_error *err)
 {
+    struct mr_trace_opts o;
+    int r = mr_take_sized(&o, sizeof o, opts, size, "mr_trace_opts", err);
+    if (r)
+        return r;
     pthread_once(&once, set_up);
     pthread_mutex_lock(&registry.control);
-    int r = 0;
-    size_t spans = opts && opts->ring_spans ? opts->ring_spans : RING_SPANS;
+    size_t spans = o.ring_spans ? o.ring_spans : RING_SPANS;
     if (registry.output.open)
         r = mr_fail(err, -EBUSY, "a trace is on already (%s)", registry.output.o.path);
     else if (spans > MAX_RING)
         r = mr_fail(err, -EINVAL, "a ring of %zu spans: at most %u", spans, MAX_RING);
     else
-        r = mr_trace_output_open(&registry.output, opts, &registry.names, err);
+        r = mr_trace_output_open(&registry.output, &o, &registry.names, err);
     if (!r) {
         r = begin_recording(spans);
         if (r) {
@@ -346,19 +350,19 @@ int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
     return r;
 }
 
-int mr_trace_stop(struct mr_trace_stats *out, struct mr_error *err)
+int mr_trace_stop_sized(struct mr_trace_stats *out, size_t size, struct mr_error *err)
 {
+    struct mr_trace_stats stats = {0};
     int r = 0;
-    if (out)
-        *out = (struct mr_trace_stats){0};
     pthread_mutex_lock(&registry.control);
     if (registry.output.open) {
         end_recording();
-        r = mr_trace_output_close(&registry.output, out, err);
+        r = mr_trace_output_close(&registry.output, &stats, err);
     } else if (registry.paused.open) { /* and could not go on */
-        r = mr_trace_output_close(&registry.paused, out, err);
+        r = mr_trace_output_close(&registry.paused, &stats, err);
     }
     pthread_mutex_unlock(&registry.control);
+    mr_give_sized(out, size, &stats, sizeof stats);
     return r;
 }
 

@@ -240,8 +240,8 @@ int mr_run_saver_is_due(const struct mr_run_saver *s, uint64_t first, uint64_t s
 
 int64_t mr_run_saver_last_good(struct mr_run_saver *s)
 {
-    struct mr_checkpoint_status st;
-    mr_checkpoint_status(s->c, &st);
+    struct mr_checkpoint_stats st;
+    mr_checkpoint_get_stats(s->c, &st);
     return st.last_slow > st.last_fast ? st.last_slow : st.last_fast;
 }
 
@@ -253,8 +253,8 @@ int mr_run_saver_finish(struct mr_run_saver *s, struct mr_error *err)
 
 unsigned mr_run_saver_n(struct mr_run_saver *s)
 {
-    struct mr_checkpoint_status st;
-    mr_checkpoint_status(s->c, &st);
+    struct mr_checkpoint_stats st;
+    mr_checkpoint_get_stats(s->c, &st);
     return (unsigned)st.begun;
 }
 
@@ -263,9 +263,9 @@ int mr_run_saver_record(struct mr_run_saver *s, unsigned i, struct mr_checkpoint
     return mr_checkpoint_get(s->c, i, out);
 }
 
-void mr_run_saver_status(struct mr_run_saver *s, struct mr_checkpoint_status *out)
+void mr_run_saver_status(struct mr_run_saver *s, struct mr_checkpoint_stats *out)
 {
-    mr_checkpoint_status(s->c, out);
+    mr_checkpoint_get_stats(s->c, out);
 }
 
 void mr_run_saver_close(struct mr_run_saver *s)

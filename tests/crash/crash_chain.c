@@ -185,10 +185,10 @@ static int save(struct chain *c, struct mr_checkpoint *ck)
 
 static void wait_until_idle(struct mr_checkpoint *ck)
 {
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     do {
         sched_yield();
-        mr_checkpoint_status(ck, &s);
+        mr_checkpoint_get_stats(ck, &s);
     } while (s.saving || s.drain_waiting);
 }
 

@@ -74,10 +74,10 @@ void kit_assert_found(struct ckpt_kit *k, const char *dir, const char *drain_dir
 
 void kit_idle(struct mr_checkpoint *c)
 {
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     do {
         sched_yield();
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
     } while (s.saving || s.drain_waiting);
 }
 

@@ -66,7 +66,7 @@ static void levels_are_reached_and_recorded(void **state)
     struct mr_checkpoint_opts o = {.drain_dir = kit_slow};
     struct mr_checkpoint *c = kit_open(k, o, NULL);
     struct mr_checkpoint_record r;
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     assert_int_equal(mr_checkpoint_get(c, 0, &r), -ENOENT);
     kit_save(c, k, 20);
     assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED), 0);
@@ -77,7 +77,7 @@ static void levels_are_reached_and_recorded(void **state)
     assert_true(r.step == 20 && r.code == 0 && r.bytes > k->bytes && !r.fell_back);
     assert_true(r.stall_s >= 0 && r.snapshot_s >= 0);
     assert_true(r.durable_fast_s >= r.snapshot_s && r.durable_slow_s >= r.durable_fast_s);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.begun == 1 && s.durable_fast == 1 && s.durable_slow == 1 && !s.failed);
     assert_true(s.last_fast == 20 && s.last_slow == 20 && !s.error.code);
     o.dir = kit_fast;
@@ -95,11 +95,11 @@ static void the_newest_are_kept_and_the_last_is_read_back_first(void **state)
     struct ckpt_kit *k = ckpt_kit_new(5000);
     for (unsigned format = 0; format < 2; format++) {
         struct mr_checkpoint_opts o = {.keep = 2, .format = format, .mode = MR_CHECKPOINT_BURST};
-        struct mr_checkpoint_status s;
+        struct mr_checkpoint_stats s;
         struct mr_checkpoint *c = kit_open(k, o, NULL);
         for (uint64_t step = 1; step <= 5; step++)
             kit_save(c, k, step);
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
         assert_int_equal(s.last_verified, 5); /* 3 was, until it had to go */
         kit_close(c);
         assert_int_equal(kit_count(kit_fast, format ? ".safetensors" : ".index"), 2);
@@ -263,14 +263,14 @@ static void one_too_many_is_skipped_and_counted(void **state)
     struct mr_out_hook hook = {.before = kit_gate_wait, .ctx = &g};
     struct mr_checkpoint *c =
         kit_open(k, (struct mr_checkpoint_opts){.if_busy = MR_IF_BUSY_SKIP}, &hook);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     kit_save(c, k, 1);
     kit_save(c, k, 2); /* the second buffer */
     kit_update(c, k, 3);
     assert_int_equal(mr_checkpoint_begin(c, 3), 1);
     kit_gate_open(&g);
     assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.skipped == 1 && s.begun == 2 && s.durable_fast == 2);
     kit_close(c);
     assert_int_equal(kit_restored(k, kit_fast, NULL), 2);
@@ -286,10 +286,10 @@ struct opener {
 static void *open_when_it_waits(void *arg)
 {
     struct opener *o = arg;
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     do {
         sched_yield();
-        mr_checkpoint_status(o->c, &s);
+        mr_checkpoint_get_stats(o->c, &s);
     } while (!s.waited);
     kit_gate_open(o->g);
     return NULL;
@@ -304,7 +304,7 @@ static void one_too_many_waits_and_that_is_counted(void **state)
         struct kit_gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, two, 0};
         struct mr_out_hook hook = {.before = kit_gate_wait, .ctx = &g};
         struct mr_checkpoint_opts o = {.if_busy = MR_IF_BUSY_WAIT};
-        struct mr_checkpoint_status s;
+        struct mr_checkpoint_stats s;
         struct mr_checkpoint_record r;
         pthread_t thread;
         uint64_t room = two ? MR_MAX_BACKLOG : MR_MAX_SHOTS;
@@ -316,13 +316,13 @@ static void one_too_many_waits_and_that_is_counted(void **state)
         struct mr_checkpoint *c = kit_open(k, o, &hook);
         for (uint64_t step = 1; step <= room; step++)
             kit_save(c, k, step);
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
         assert_true(s.waited == 0 && s.waited_s == 0);
         assert_int_equal(pthread_create(&thread, NULL, open_when_it_waits, &(struct opener){c, &g}),
                          0);
         kit_save(c, k, room + 1); /* returns only because the other thread has seen it waiting */
         assert_int_equal(pthread_join(thread, NULL), 0);
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
         assert_true(s.waited == 1 && s.waited_s > 0 && s.skipped == 0 && s.begun == room + 1);
         assert_int_equal(mr_checkpoint_get(c, room, &r), 0);
         assert_true(r.stall_s >= s.waited_s);
@@ -339,7 +339,7 @@ static void a_failure_in_the_background_comes_out_at_the_next_call_once(void **s
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_SYNC};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint *c = kit_open(k, (struct mr_checkpoint_opts){0}, &hook);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_error err = {0};
     kit_save(c, k, 1);
     assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
@@ -352,7 +352,7 @@ static void a_failure_in_the_background_comes_out_at_the_next_call_once(void **s
     assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED), 0);
     /* Wait until it has failed without asking it. */
     do
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
     while (s.failed < 2);
     assert_int_equal(mr_checkpoint_begin(c, 4), -EIO);
     atomic_store(&b.code, 0);

@@ -63,7 +63,7 @@ static void a_drain_that_is_queued_does_not_undo_a_fall_back(void **state)
     struct ckpt_kit *k = ckpt_kit_new(5000);
     struct kit_gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
     struct mr_out_hook hook = {.before = not_twice, .ctx = &g};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c =
         kit_open(k, (struct mr_checkpoint_opts){.drain_dir = kit_slow}, &hook);
     kit_save(c, k, 1);
@@ -73,7 +73,7 @@ static void a_drain_that_is_queued_does_not_undo_a_fall_back(void **state)
     assert_int_equal(kit_save_version(c, k, 100, 2), 0);
     do {
         sched_yield();
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
     } while (!s.fell_back);
     kit_gate_open(&g);
     assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
@@ -139,7 +139,7 @@ static void what_was_saved_last_is_restored_and_kept(void **state)
     kit_begin(state);
     struct ckpt_kit *k = ckpt_kit_new(5000);
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .keep = 2};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, NULL);
     kit_save(c, k, 90);
     kit_save(c, k, 100);
@@ -148,7 +148,7 @@ static void what_was_saved_last_is_restored_and_kept(void **state)
     assert_int_equal(kit_save_version(c, k, 70, 1), 0);
     kit_assert_found(k, kit_fast, NULL, 70, 1);
     assert_int_equal(kit_save_version(c, k, 80, 1), 0);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_int_equal(s.last_fast, 80);
     kit_close(c);
     kit_assert_found(k, kit_fast, NULL, 80, 1);
@@ -509,12 +509,12 @@ static void a_used_up_quota_is_a_full_disk(void **state)
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_ALLOCATE, .n_times = 1};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .drain_dir = kit_slow};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, &hook);
     kit_save(c, k, 1);
     atomic_store(&b.code, -EDQUOT); /* once: what is below makes room */
     kit_save(c, k, 2);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(!s.fell_back && s.last_fast == 2);
     kit_close(c);
     ckpt_kit_free(k);
@@ -528,14 +528,14 @@ static void what_was_reported_below_makes_room_at_once(void **state)
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_ALLOCATE, .n_times = 1};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .drain_dir = kit_slow};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, &hook);
     for (uint64_t step = 1; step <= 60; step++) {
         kit_save(c, k, step);
         atomic_store(&b.n_times, 1);
         atomic_store(&b.code, -ENOSPC);
     }
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_int_equal(s.fell_back, 0);
     kit_close(c);
     ckpt_kit_free(k);

@@ -72,7 +72,7 @@ static void check_crops(const struct mr_decoder_opts *o, double mean_limit)
     struct photo p = sample_photo(350, 260, 2);
     size_t n = (size_t)o->width * o->height * 3;
     float *slot = malloc(mr_decoder_bytes(o));
-    assert_int_equal(mr_decoder_new(o, &d), 0);
+    assert_int_equal(mr_decoder_new(o, &d, NULL), 0);
     for (const struct jpeg_kind *k = sample_jpeg_kinds; k->name; k++) {
         struct sample s = sample_jpeg(&p, k);
         struct photo full = reference_jpeg(&s);

@@ -123,7 +123,7 @@ static int whole_life(const struct sample s[2], uint8_t *slot, const char *name)
     calls = 0;
     n_blocks = 0;
     armed = 1;
-    int r = mr_decoder_new(&opts, &d);
+    int r = mr_decoder_new(&opts, &d, NULL);
     for (int i = 0; i < 2 && !r; i++)
         r = mr_decoder_run(d, s[i].bytes, s[i].len, 0, slot);
     if (r && d) { /* the fault is behind us: the same decoder must be able to go on */
@@ -159,7 +159,7 @@ static size_t ask_for(const struct sample *first, const struct sample *s, int ex
 {
     static uint8_t slot[N_BYTES];
     struct mr_decoder *d = NULL;
-    expect(!mr_decoder_new(&opts, &d), "no decoder", name);
+    expect(!mr_decoder_new(&opts, &d, NULL), "no decoder", name);
     expect(!mr_decoder_run(d, first->bytes, first->len, 0, slot), "does not decode", name);
     calls = 0;
     fail_at = 0;

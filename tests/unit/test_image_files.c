@@ -16,7 +16,7 @@
 static const struct mr_decoder_opts ways[] = {
     {.layout = MR_IMAGE_NCHW},
     {.resize = MR_RESIZE_AREA, .width = 64, .height = 64},
-    {.augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_IMAGE_U8},
+    {.augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_DT_U8},
 };
 #define N_WAYS (sizeof ways / sizeof ways[0])
 
@@ -131,10 +131,10 @@ int main(void)
     if (!all.file || !all.slot)
         return 1;
     for (size_t i = 0; i < N_WAYS; i++)
-        if (mr_decoder_new(&ways[i], &all.decoders[i]))
+        if (mr_decoder_new(&ways[i], &all.decoders[i], NULL))
             return 1;
     for (size_t i = 0; i < N_LIMITS; i++)
-        if (mr_decoder_new(&limits[i].opts, &all.compared[i]))
+        if (mr_decoder_new(&limits[i].opts, &all.compared[i], NULL))
             return 1;
     nftw(root, visit, 16, FTW_PHYS);
     for (size_t i = 0; i < N_WAYS; i++)

@@ -44,7 +44,7 @@ static int set_up(void **state)
     free(p.rgb);
     struct mr_decoder_opts o[2] = {plain, tolerant};
     o[0].simd = o[1].simd = is_brief() ? MR_SIMD_SCALAR : MR_SIMD_BEST;
-    if (mr_decoder_new(&o[0], &f->strict) || mr_decoder_new(&o[1], &f->tolerant))
+    if (mr_decoder_new(&o[0], &f->strict, NULL) || mr_decoder_new(&o[1], &f->tolerant, NULL))
         return -1;
     *state = f;
     return mr_decoder_run(f->strict, f->sound.bytes, f->sound.len, 0, f->good);
@@ -195,7 +195,7 @@ static void the_part_that_is_shown_does_not_decide_what_is_damaged(void **state)
         for (size_t v = 0; v < N_VIEWS; v++) {
             struct mr_decoder_opts o = views[v];
             o.decoder = turbo ? MR_DECODER_TURBO : MR_DECODER_AUTO;
-            assert_int_equal(mr_decoder_new(&o, &decoders[v]), 0);
+            assert_int_equal(mr_decoder_new(&o, &decoders[v], NULL), 0);
         }
         for (const struct jpeg_kind *k = sample_jpeg_kinds; k->name; k++) {
             struct sample s = sample_jpeg(&p, k);
@@ -311,11 +311,11 @@ static void the_limit_of_pixels_is_exact(void **state)
     struct mr_decoder *d = NULL;
     struct fixture *f = *state;
     o.max_pixels = 90 * 70;
-    assert_int_equal(mr_decoder_new(&o, &d), 0);
+    assert_int_equal(mr_decoder_new(&o, &d, NULL), 0);
     assert_int_equal(mr_decoder_run(d, f->sound.bytes, f->sound.len, 0, f->slot), 0);
     mr_decoder_free(d);
     o.max_pixels--;
-    assert_int_equal(mr_decoder_new(&o, &d), 0);
+    assert_int_equal(mr_decoder_new(&o, &d, NULL), 0);
     assert_int_equal(mr_decoder_run(d, f->sound.bytes, f->sound.len, 0, f->slot), -EFBIG);
     mr_decoder_free(d);
 }

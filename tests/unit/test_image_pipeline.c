@@ -62,7 +62,7 @@ static void batches_have_one_hash_on_every_instruction_set(void **state)
         for (enum mr_image_simd simd = MR_SIMD_BEST; simd <= MR_SIMD_AVX512; simd++) {
             struct mr_decoder *there = NULL;
             o.simd = simd;
-            if (mr_decoder_new(&o, &there))
+            if (mr_decoder_new(&o, &there, NULL))
                 print_message("SKIP: level %d is not there\n", (int)simd);
             else
                 assert_int_equal(hash_of(d, &o, 3), want[crop]);

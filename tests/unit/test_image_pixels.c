@@ -23,7 +23,7 @@ static const unsigned sizes[][2] = {{1, 1},    {1, 7},     {7, 1},     {2, 2},  
 static struct mr_decoder *new_decoder(const struct mr_decoder_opts *o)
 {
     struct mr_decoder *d = NULL;
-    assert_int_equal(mr_decoder_new(o, &d), 0);
+    assert_int_equal(mr_decoder_new(o, &d, NULL), 0);
     return d;
 }
 
@@ -154,7 +154,7 @@ static void layouts_and_types_hold_the_same_pixels(void **state)
     mr_decoder_free(d);
     for (int variant = 0; variant < 8; variant++) {
         o.layout = variant & 1 ? MR_IMAGE_NCHW : MR_IMAGE_NHWC;
-        o.dtype = variant & 2 ? MR_IMAGE_U8 : MR_IMAGE_F32;
+        o.dtype = variant & 2 ? MR_DT_U8 : MR_DT_F32;
         memcpy(o.mean, mean, variant & 4 ? sizeof mean : 0);
         memcpy(o.std, std, variant & 4 ? sizeof std : 0);
         assert_int_equal(mr_decoder_bytes(&o), n * 3 * (variant & 2 ? 1 : 4));
@@ -197,7 +197,9 @@ static void a_rotation_noted_in_exif_is_ignored(void **state)
         memcpy(turned.bytes + 2, exif, sizeof exif);
         memcpy(turned.bytes + 2 + sizeof exif, s.bytes + 2, s.len - 2);
         float *as_is = decode(d, &o, &s, "as it is"), *noted = decode(d, &o, &turned, "EXIF");
-        assert_int_equal(mr_decoder_path(d), kind ? MR_PATH_TURBO : MR_PATH_OWN);
+        struct mr_decoder_stats stats;
+        mr_decoder_get_stats(d, &stats);
+        assert_int_equal(stats.path, kind ? MR_PATH_TURBO : MR_PATH_OWN);
         assert_memory_equal(as_is, noted, mr_decoder_bytes(&o));
         free(as_is);
         free(noted);
@@ -251,7 +253,7 @@ static void every_kind_of_png_is_resized_from_its_own_pixels(void **state)
 
 static void an_unchanged_size_copies_the_pixels(void **state)
 {
-    struct mr_decoder_opts o = {.width = 100, .height = 75, .dtype = MR_IMAGE_U8};
+    struct mr_decoder_opts o = {.width = 100, .height = 75, .dtype = MR_DT_U8};
     struct photo p = sample_photo(100, 75, 3);
     uint8_t *rgb;
     for (int resize = 0; resize < 2; resize++) {
@@ -299,13 +301,13 @@ static void a_probe_tells_what_a_header_says(void **state)
 
 static void the_two_times_are_counted(void **state)
 {
-    struct mr_decoder_times t;
+    struct mr_decoder_stats t;
     struct mr_decoder_opts o = {0};
     struct mr_decoder *d = new_decoder(NULL);
     struct photo p = sample_photo(300, 300, 1);
     struct sample s = sample_jpeg(&p, &sample_jpeg_kinds[0]);
     free(decode(d, &o, &s, "times"));
-    mr_decoder_get_times(d, &t);
+    mr_decoder_get_stats(d, &t);
     assert_true(t.decode_ns > 0 && t.resize_ns > 0);
     assert_true(t.decode_ns < 10000000000u && t.resize_ns < 10000000000u);
     free(s.bytes);
@@ -320,10 +322,11 @@ static void options_out_of_range_are_refused(void **state)
                                     {.height = 1u << 31},
                                     {.std = {-1, 1, 1}},
                                     {.mean = {NAN}},
-                                    {.dtype = (enum mr_image_dtype)7},
+                                    {.dtype = (enum mr_dtype)77},
+                                    {.dtype = MR_DT_F64},
                                     {.resize = (enum mr_image_resize)7}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(mr_decoder_new(&bad[i], &d), -EINVAL);
+        assert_int_equal(mr_decoder_new(&bad[i], &d, NULL), -EINVAL);
         assert_int_equal(mr_decoder_bytes(&bad[i]), 0);
     }
     assert_int_equal(mr_decoder_bytes(NULL), 224 * 224 * 3 * 4);

@@ -49,11 +49,11 @@ static void compare(const struct mr_decoder_opts *base, enum mr_image_simd simd,
     struct mr_decoder_opts o = *base;
     struct mr_decoder *d = NULL;
     o.simd = simd;
-    int r = mr_decoder_new(&o, &d);
+    int r = mr_decoder_new(&o, &d, NULL);
     if (r == -ENOTSUP)
         return;
     assert_int_equal(r, 0);
-    struct slot slot = new_slot(&o, o.dtype == MR_IMAGE_U8 ? key % 64 : key % 16 * 4);
+    struct slot slot = new_slot(&o, o.dtype == MR_DT_U8 ? key % 64 : key % 16 * 4);
     assert_int_equal(mr_decoder_run(d, s->bytes, s->len, key, slot.at), 0);
     assert_memory_equal(slot.at, expected, slot.bytes);
     check_guards(&slot);
@@ -65,7 +65,7 @@ static void check_file(struct mr_decoder_opts *o, const struct sample *s, uint64
 {
     struct mr_decoder *d = NULL;
     o->simd = MR_SIMD_SCALAR;
-    assert_int_equal(mr_decoder_new(o, &d), 0);
+    assert_int_equal(mr_decoder_new(o, &d, NULL), 0);
     struct slot slot = new_slot(o, 0);
     assert_int_equal(mr_decoder_run(d, s->bytes, s->len, key, slot.at), 0);
     check_guards(&slot);
@@ -101,7 +101,7 @@ static void check_options(struct mr_decoder_opts *o)
 static void need_level(enum mr_image_simd simd, const char *name)
 {
     struct mr_decoder *d = NULL;
-    int r = mr_decoder_new(&(struct mr_decoder_opts){.simd = simd}, &d);
+    int r = mr_decoder_new(&(struct mr_decoder_opts){.simd = simd}, &d, NULL);
     mr_decoder_free(d);
     if (r) {
         print_message("SKIP: no %s on this processor, its results are not compared\n", name);
@@ -123,7 +123,7 @@ static void all_types_and_layouts_are_equal_bit_for_bit(void **state)
 {
     for (int v = 0; v < 16; v++) {
         struct mr_decoder_opts o = {.layout = v & 1 ? MR_IMAGE_NCHW : MR_IMAGE_NHWC,
-                                    .dtype = v & 2 ? MR_IMAGE_U8 : MR_IMAGE_F32,
+                                    .dtype = v & 2 ? MR_DT_U8 : MR_DT_F32,
                                     .resize = v & 4 ? MR_RESIZE_AREA : MR_RESIZE_BILINEAR,
                                     .exact = v & 8};
         check_options(&o);
@@ -148,7 +148,7 @@ static void crops_and_flips_are_equal_bit_for_bit(void **state)
             o.width = 60;
             o.height = 50;
             o.simd = MR_SIMD_SCALAR;
-            assert_int_equal(mr_decoder_new(&o, &d), 0);
+            assert_int_equal(mr_decoder_new(&o, &d, NULL), 0);
             struct slot slot = new_slot(&o, 0);
             assert_int_equal(mr_decoder_run(d, s.bytes, s.len, key, slot.at), 0);
             mr_decoder_free(d);

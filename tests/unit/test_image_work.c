@@ -170,7 +170,7 @@ static void wide_images_are_resized_as_all_others_are(void **state)
             float *pixels = malloc(mr_decoder_bytes(&o));
             float *expected = v & 1 ? reference_area(&p, o.width, o.height)
                                     : reference_bilinear(&p, o.width, o.height);
-            assert_int_equal(mr_decoder_new(&o, &d), 0);
+            assert_int_equal(mr_decoder_new(&o, &d, NULL), 0);
             assert_int_equal(mr_decoder_run(d, s.bytes, s.len, 0, pixels), 0);
             struct difference e =
                 reference_compare(pixels, expected, (size_t)o.width * o.height * 3);

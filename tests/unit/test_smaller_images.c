@@ -88,7 +88,7 @@ static struct mr_image_info look_at(struct mr_dataset *d, uint64_t i, struct sam
     file->bytes = malloc(1 << 20);
     file->len = fread(file->bytes, 1, 1 << 20, f);
     fclose(f);
-    assert_int_equal(mr_decoder_new(NULL, &dec), 0);
+    assert_int_equal(mr_decoder_new(NULL, &dec, NULL), 0);
     assert_int_equal(mr_decoder_probe(dec, file->bytes, file->len, &info), 0);
     float *slot = malloc(mr_decoder_bytes(NULL));
     assert_int_equal(mr_decoder_run(dec, file->bytes, file->len, 0, slot), 0);
