@@ -45,8 +45,8 @@ TARGET static int is_extreme(VEC row)
     return _mm256_movemask_epi8(beyond) != 0;
 }
 
-TARGET void mr_idct_avx2(int16_t *unit, const int16_t *quantiser, unsigned last, uint8_t *out,
-                         size_t stride)
+TARGET void mr_idct_avx2(int16_t *unit, const int16_t *quantiser,
+                         const uint8_t last[MR_JPEG_UNIT_BLOCKS], uint8_t *out, size_t stride)
 {
     VEC q = load_quantiser(quantiser);
     if (is_extreme(_mm256_mullo_epi16(load(unit), q)) ||
@@ -55,9 +55,10 @@ TARGET void mr_idct_avx2(int16_t *unit, const int16_t *quantiser, unsigned last,
         return;
     }
     for (int half = 0; half < 2; half++, unit += 16, out += 16) {
-        if (last == 0)
+        uint8_t most = mr_later(last[2 * half], last[2 * half + 1]);
+        if (most == 0)
             idct_flat(unit, quantiser, out, stride);
-        else if (last <= MR_IDCT_LOW)
+        else if (most <= MR_IDCT_LOW)
             idct_low(unit, quantiser, out, stride);
         else
             idct_full(unit, quantiser, out, stride);

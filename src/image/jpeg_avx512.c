@@ -38,16 +38,17 @@ TARGET static inline void put_rows(VEC v, uint8_t *out, size_t stride)
 
 #include "jpeg_idct_lanes.h"
 
-TARGET void mr_idct_avx512(int16_t *unit, const int16_t *quantiser, unsigned last, uint8_t *out,
-                           size_t stride)
+TARGET void mr_idct_avx512(int16_t *unit, const int16_t *quantiser,
+                           const uint8_t last[MR_JPEG_UNIT_BLOCKS], uint8_t *out, size_t stride)
 {
+    uint8_t most = mr_latest(last);
     VEC first = _mm512_mullo_epi16(load(unit), load_quantiser(quantiser));
     if (_mm512_cmpgt_epi16_mask(_mm512_abs_epi16(first), _mm512_set1_epi16(MR_IDCT_PLAIN)) ||
         _mm512_cmpeq_epi16_mask(first, _mm512_set1_epi16(INT16_MIN)))
         mr_idct_scalar(unit, quantiser, last, out, stride);
-    else if (last == 0)
+    else if (most == 0)
         idct_flat(unit, quantiser, out, stride);
-    else if (last <= MR_IDCT_LOW)
+    else if (most <= MR_IDCT_LOW)
         idct_low(unit, quantiser, out, stride);
     else
         idct_full(unit, quantiser, out, stride);

@@ -106,7 +106,7 @@ static void transform_group(struct mr_own_jpeg *b, const struct mr_resizer *r, u
                                      b->scan.last[unit], out + x, p->stride);
                 else
                     memset(b->scan.units[unit], 0, sizeof b->scan.units[unit]);
-                b->scan.last[unit] = 0;
+                memset(b->scan.last[unit], 0, sizeof b->scan.last[unit]);
             }
         }
     }

@@ -14,10 +14,23 @@
  *     quantiser[row * 8 + column]
  *     out[row * stride + block * 8 + column]  samples
  *
- * `last` is the place in the zigzag of the last coefficient of any of the blocks: beyond it all is
- * zero.  What is computed is said in jpeg_idct.c. */
-typedef void mr_idct_fn(int16_t *unit, const int16_t *quantiser, unsigned last, uint8_t *out,
-                        size_t stride);
+ *     last[block]                             place in the zigzag of the last coefficient: beyond
+ *                                             it all is zero
+ *
+ * What is computed is said in jpeg_idct.c. */
+typedef void mr_idct_fn(int16_t *unit, const int16_t *quantiser,
+                        const uint8_t last[MR_JPEG_UNIT_BLOCKS], uint8_t *out, size_t stride);
+
+/* The later of two blocks' last places, and the latest of a unit's. */
+static inline uint8_t mr_later(uint8_t a, uint8_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint8_t mr_latest(const uint8_t last[MR_JPEG_UNIT_BLOCKS])
+{
+    return mr_later(mr_later(last[0], last[1]), mr_later(last[2], last[3]));
+}
 
 struct mr_jpeg_kernels {
     mr_copy_plain_fn *copy_plain;

@@ -251,12 +251,6 @@ INLINE int ac_values(struct mr_jpeg_bits *bits, const struct mr_jpeg_ac_table *t
     return last;
 }
 
-/* Without the branch that compilers like to make of it, which nothing predicts. */
-INLINE uint8_t larger(uint8_t a, uint8_t b)
-{
-    return (uint8_t)(a ^ ((a ^ b) & -(a < b)));
-}
-
 INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *at, unsigned n)
 {
     struct mr_jpeg_bits b = *bits;
@@ -271,7 +265,7 @@ INLINE int decode_blocks(struct mr_jpeg_bits *bits, const struct mr_jpeg_block *
             return 0;
         *at->last_dc = dc;
         at->out[0] = (int16_t)dc;
-        *at->last = larger(*at->last, (uint8_t)last);
+        *at->last = (uint8_t)last;
     }
     *bits = b;
     return 1;
@@ -313,7 +307,7 @@ static void plan_blocks(struct mr_jpeg_scan *s, const struct mr_jpeg_header *h)
                                                .ac = &s->ac[c->ac_table],
                                                .out = s->units[unit] + column % 4 * 8,
                                                .last_dc = &s->last_dc[i],
-                                               .last = &s->last[unit]};
+                                               .last = &s->last[unit][column % 4]};
             }
         }
 }
@@ -408,7 +402,7 @@ int mr_jpeg_scan_group(struct mr_jpeg_scan *s, unsigned n_mcus)
 void mr_jpeg_scan_drop(struct mr_jpeg_scan *s)
 {
     memset(s->units, 0, s->n_blocks * sizeof s->units[0]);
-    memset(s->last, 0, s->n_blocks);
+    memset(s->last, 0, s->n_blocks * sizeof s->last[0]);
 }
 
 int mr_jpeg_scan_end(struct mr_jpeg_scan *s)

@@ -12,8 +12,9 @@
 #include "jpeg_bytes.h"
 #include "jpeg_huffman.h"
 
-#define MR_JPEG_GROUP       4   /* MCUs that are decoded together */
-#define MR_JPEG_UNIT_VALUES 256 /* four blocks side by side, as mr_idct_fn wants them */
+#define MR_JPEG_GROUP       4 /* MCUs that are decoded together */
+#define MR_JPEG_UNIT_BLOCKS 4 /* side by side, as mr_idct_fn wants them */
+#define MR_JPEG_UNIT_VALUES (MR_JPEG_UNIT_BLOCKS * 64)
 
 struct mr_jpeg_kernels;
 
@@ -31,7 +32,7 @@ struct mr_jpeg_block {
     const struct mr_jpeg_ac_table *ac;
     int16_t *out;     /* its first coefficient in the unit */
     int32_t *last_dc; /* of its component */
-    uint8_t *last;    /* of its unit */
+    uint8_t *last;    /* its place in the zigzag of the last coefficient */
 };
 
 /* Decode n blocks.  Nonzero, or 0 when no plain file has such bits. */
@@ -42,7 +43,8 @@ struct mr_jpeg_scan {
     /* Four MCUs have as many units as an MCU has blocks.  A component's units follow each other in
      * the order of its blocks in the image: row by row. */
     int16_t units[MR_JPEG_MCU_BLOCKS][MR_JPEG_UNIT_VALUES] __attribute__((aligned(64)));
-    uint8_t last[MR_JPEG_MCU_BLOCKS]; /* place in the zigzag of a unit's last coefficient */
+    /* Place in the zigzag of the last coefficient of each block of a unit. */
+    uint8_t last[MR_JPEG_MCU_BLOCKS][MR_JPEG_UNIT_BLOCKS];
     unsigned first_unit[MR_JPEG_COMPONENTS];
 
     struct mr_jpeg_bits bits;

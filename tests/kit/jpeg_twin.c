@@ -52,7 +52,7 @@ static void take_unit(struct mr_jpeg_scan *s, const struct mr_jpeg_kernels *k, u
             fprintf(stderr, "a unit is not zero after its transform\n");
             abort();
         }
-    s->last[unit] = 0;
+    memset(s->last[unit], 0, sizeof s->last[unit]);
     for (uint32_t row = 0; row < 8 && y < p->down; row++)
         for (uint32_t b = 0; b < 4 && x + b < p->across; b++)
             memcpy(p->samples + ((size_t)y * 8 + row) * p->across * 8 + ((size_t)x + b) * 8,

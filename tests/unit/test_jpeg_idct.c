@@ -21,22 +21,26 @@ static const uint8_t zigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 2
 struct unit {
     int16_t values[MR_JPEG_UNIT_VALUES] __attribute__((aligned(64)));
     int16_t quantiser[64] __attribute__((aligned(64)));
-    unsigned last;
+    uint8_t last[4];
 };
 
-/* Four blocks: few or many coefficients, small or as large as 16 bits allow, in all of the rows
- * that `last` leaves or only in the first. */
+/* Four blocks that end alike or each elsewhere: few or many coefficients, small or as large as 16
+ * bits allow, in all of the rows that `last` leaves or only in the first. */
 static struct unit random_unit(uint64_t *random)
 {
-    static const unsigned lasts[] = {0, 1, 5, MR_IDCT_LOW, MR_IDCT_LOW + 1, 27, 63};
-    struct unit u = {.last = lasts[sample_random(random) % ARRAY_LEN(lasts)]};
+    static const uint8_t lasts[] = {0, 1, 5, MR_IDCT_LOW, MR_IDCT_LOW + 1, 27, 63};
+    struct unit u = {0};
+    int alike = sample_random(random) % 2;
+    for (unsigned block = 0; block < 4; block++)
+        u.last[block] =
+            alike && block ? u.last[0] : lasts[sample_random(random) % ARRAY_LEN(lasts)];
     unsigned bits = 1 + sample_random(random) % 16, one_in = 1 + sample_random(random) % 8;
     int row_only = sample_random(random) % 4 == 0;
     for (int i = 0; i < 64; i++)
         u.quantiser[i] =
             (int16_t)(1 + sample_random(random) % (sample_random(random) % 2 ? 255 : 8));
     for (unsigned block = 0; block < 4; block++)
-        for (unsigned k = 0; k <= u.last; k++) {
+        for (unsigned k = 0; k <= u.last[block]; k++) {
             unsigned row = zigzag[k] / 8, column = zigzag[k] % 8;
             if (sample_random(random) % one_in == 0 && (row == 0 || !row_only))
                 u.values[row * 32 + block * 8 + column] =
@@ -75,7 +79,7 @@ static void every_instruction_set_gives_what_is_defined(void **state)
 static void the_largest_coefficients_are_right(void **state)
 {
     for (unsigned signs = 0; signs < 256; signs++) {
-        struct unit u = {.last = 63};
+        struct unit u = {.last = {63, 63, 63, 63}};
         for (int i = 0; i < 64; i++)
             u.quantiser[i] = 1;
         for (int i = 0; i < MR_JPEG_UNIT_VALUES; i++)
@@ -89,11 +93,12 @@ static void the_largest_coefficients_are_right(void **state)
 /* A block of one colour has a way of its own, whose sums have ends of their own. */
 static void every_dc_value_is_right(void **state)
 {
-    static const unsigned lasts[] = {0, MR_IDCT_LOW, 63};
+    static const uint8_t lasts[] = {0, MR_IDCT_LOW, 63};
     for (size_t i = 0; i < ARRAY_LEN(simds) * ARRAY_LEN(lasts); i++) {
         const struct mr_kernels *resizing = mr_kernels_pick(simds[i % ARRAY_LEN(simds)]);
         for (int dc = INT16_MIN; resizing && dc <= INT16_MAX - 3; dc += 4) {
-            struct unit u = {.last = lasts[i / ARRAY_LEN(simds)], .quantiser = {1}};
+            struct unit u = {.quantiser = {1}};
+            memset(u.last, lasts[i / ARRAY_LEN(simds)], sizeof u.last);
             for (int block = 0; block < 4; block++)
                 u.values[block * 8] = (int16_t)(dc + block);
             check_unit(mr_jpeg_kernels_pick(resizing), &u);
