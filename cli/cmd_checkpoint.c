@@ -34,9 +34,9 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total)
     progress_show(ctx, done, total);
 }
 
-static struct mr_ckpt_watch watch_for(const char *what)
+static struct mr_checkpoint_watch watch_for(const char *what)
 {
-    return (struct mr_ckpt_watch){.progress = show_progress,
+    return (struct mr_checkpoint_watch){.progress = show_progress,
                                   .should_stop = terminal_interrupted,
                                   .ctx = (void *)(uintptr_t)what};
 }
@@ -187,8 +187,8 @@ static int run_ls(struct run *r)
 static int verify_one(struct run *r, const char *path)
 {
     struct mr_ckpt_file *c = NULL;
-    struct mr_ckpt_verdict v = {0};
-    struct mr_ckpt_watch w = watch_for("verifying");
+    struct mr_checkpoint_verdict v = {0};
+    struct mr_checkpoint_watch w = watch_for("verifying");
     struct mr_error err = {0};
     char size[32];
     int e = mr_ckpt_file_open(path, &c, &err);
@@ -245,7 +245,7 @@ static void report_made(struct run *r, const char *from, const char *to, const c
 
 static int run_convert(struct run *r)
 {
-    struct mr_ckpt_watch w = watch_for("converting");
+    struct mr_checkpoint_watch w = watch_for("converting");
     struct mr_convert_opts opts = {.format = (enum mr_checkpoint_format)r->o->format,
                                    .packed = r->o->packed,
                                    .watch = &w,
@@ -276,8 +276,8 @@ static int run_convert(struct run *r)
 static int restore_one(struct run *r, const char *path, char to[MR_CKPT_MAX_PATH], int *is_good,
                        size_t *unchecked, struct mr_error *err)
 {
-    struct mr_ckpt_watch verifying = watch_for("verifying"), copying = watch_for("copying");
-    struct mr_ckpt_verdict v = {0};
+    struct mr_checkpoint_watch verifying = watch_for("verifying"), copying = watch_for("copying");
+    struct mr_checkpoint_verdict v = {0};
     struct mr_ckpt_file *c = NULL;
     int e = mr_ckpt_file_open(path, &c, err);
     if (!e)

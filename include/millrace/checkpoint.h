@@ -28,6 +28,21 @@
  *     }
  *     if (mr_checkpoint_close(c, NULL)) // waits until the last one is durable
  *         return 1;
+ *
+ *     // One row of "w", from the newest checkpoint of the folder.
+ *     struct mr_checkpoint_reader *r;
+ *     struct mr_error err = {0};
+ *     float row[10];
+ *     uint64_t start[] = {0, 0}, extent[] = {1, 10};
+ *
+ *     if (mr_checkpoint_reader_open("ckpt", &r, &err))
+ *         return 1;
+ *     int64_t i = mr_checkpoint_reader_find(r, "w");
+ *     if (i < 0 || mr_checkpoint_reader_read_slice(r, (uint64_t)i, start, extent, row, sizeof row,
+ *                                                  &err))
+ *         return 1;
+ *     printf("w[0][0] = %g\n", row[0]);
+ *     mr_checkpoint_reader_close(r);
  */
 #ifndef MILLRACE_CHECKPOINT_H
 #define MILLRACE_CHECKPOINT_H
@@ -213,6 +228,82 @@ static inline int mr_checkpoint_restore(const struct mr_array *arrays, unsigned 
 {
     return mr_checkpoint_restore_sized(arrays, n_arrays, opts, sizeof *opts, out, sizeof *out, err);
 }
+
+/* ---- reading what is there ---- */
+
+/* A checkpoint that exists, of any format, whoever wrote it: several data files, partitioned
+ * variables, strings, TensorFlow 2 and safetensors of others included.
+ *
+ * Lifetime: open -> (get_info, get_tensor, find, read, read_slice, verify)* -> close.
+ * Threads:  one at a time; any number of readers of one checkpoint.
+ * Errors:   -EBADMSG is a wrong checksum or structure, -ENODATA a file that ends too early,
+ * -ENOTSUP
+ *           what this library does not read; `err` names the file or the tensor. */
+struct mr_checkpoint_reader;
+
+struct mr_checkpoint_info {
+    enum mr_checkpoint_format format;
+    int has_checksums; /* of every tensor; 0: reads are not compared with anything */
+    int64_t step;      /* the number at the end of its name; -1: none */
+    uint64_t bytes;    /* of all its files */
+    uint64_t n_tensors;
+    char path[1024]; /* without the ending */
+};
+
+struct mr_tensor_info {
+    const char *name; /* valid until close */
+    int dtype;        /* enum mr_dtype */
+    unsigned n_dims;
+    uint64_t dims[MR_TENSOR_MAX_DIMS]; /* row-major */
+    uint64_t bytes;                    /* that reading all of it needs */
+};
+
+/* `path` is a file of a checkpoint that makes it exist (FILE.index, FILE.safetensors), that path
+ * without the ending, or a folder: then the newest checkpoint in it that can be opened.  Its
+ * description is read and checked, and that all data are there; not their checksums. */
+MR_API int mr_checkpoint_reader_open(const char *path, struct mr_checkpoint_reader **out,
+                                     struct mr_error *err);
+/* NULL is a no-op. */
+MR_API void mr_checkpoint_reader_close(struct mr_checkpoint_reader *r);
+MR_API void mr_checkpoint_reader_get_info(const struct mr_checkpoint_reader *r,
+                                          struct mr_checkpoint_info *out);
+/* Tensor i, from 0.  -ENOENT: there are fewer. */
+MR_API int mr_checkpoint_reader_get_tensor(const struct mr_checkpoint_reader *r, uint64_t i,
+                                           struct mr_tensor_info *out);
+/* The number of the tensor with this name, or -ENOENT. */
+MR_API int64_t mr_checkpoint_reader_find(const struct mr_checkpoint_reader *r, const char *name);
+/* All of tensor i to `buf`, which has room for `room` bytes (-EINVAL: too few).  Compared with its
+ * checksum; after a failure the contents of `buf` are undefined.  MR_DT_STRING has the bytes that
+ * TensorFlow stores: the lengths as varints, 4 bytes of checksum, the strings. */
+MR_API int mr_checkpoint_reader_read(struct mr_checkpoint_reader *r, uint64_t i, void *buf,
+                                     uint64_t room, struct mr_error *err);
+/* A slice of tensor i: in each dimension d the extent[d] elements from start[d] on, packed, row by
+ * row.  Little more is read than the slice.  A checksum covers a whole tensor (or each stored part
+ * of a partitioned one), so it is compared only where the slice holds all of that; verify checks
+ * the rest.  -EINVAL: not inside of the tensor, or too little room; -ENOTSUP: strings, and elements
+ * of less than a byte that share one with others. */
+MR_API int mr_checkpoint_reader_read_slice(struct mr_checkpoint_reader *r, uint64_t i,
+                                           const uint64_t *start, const uint64_t *extent, void *buf,
+                                           uint64_t room, struct mr_error *err);
+
+struct mr_checkpoint_watch {                                    /* NULL: nobody watches */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total); /* bytes; may be NULL */
+    int (*should_stop)(void *ctx); /* nonzero: -ECANCELED; may be NULL */
+    void *ctx;
+};
+
+struct mr_checkpoint_verdict {
+    uint64_t bytes;     /* of tensors that were read and found right */
+    size_t n_tensors;   /* the same */
+    size_t n_unchecked; /* of those, read but without a checksum to compare with */
+    char where[256];    /* when something is wrong: the tensor, or the file */
+};
+
+/* Read everything, in the order of the files, and compare all checksums.  0, or what is wrong with
+ * the first bad tensor or file, which verdict->where names; *verdict is always written. */
+MR_API int mr_checkpoint_reader_verify(struct mr_checkpoint_reader *r,
+                                       const struct mr_checkpoint_watch *watch,
+                                       struct mr_checkpoint_verdict *verdict, struct mr_error *err);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 
 #include "ckpt_format.h"
 #include "ckpt_open.h"
+#include "ckpt_slice.h"
 #include "crc32c.h"
 #include "errtext.h"
 
@@ -62,6 +63,10 @@ static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
     const struct mr_bundle_part *parts;
     int r = 0;
     uint64_t all = mr_ckpt_file_bytes(c) - c->view.index_bytes;
+    for (size_t i = 0; !r && i < c->view.bundle.n_parts; i++) {
+        const struct mr_bundle_part *p = &c->view.bundle.parts[i];
+        r = fits(c, p->shard, p->offset, p->bytes, t->tensors[p->tensor].name, err);
+    }
     for (size_t i = 0; !r && i < t->n; i++)
         if (!mr_bundle_parts_of(&c->view.bundle, i, &parts))
             r = fits(c, t->tensors[i].shard, t->tensors[i].offset, t->tensors[i].bytes,
@@ -69,10 +74,6 @@ static int check_places(const struct mr_ckpt_file *c, struct mr_error *err)
         else if (t->tensors[i].bytes > all)
             r = mr_fail(err, -EBADMSG, "%s: '%.200s': its slices share bytes of the data files",
                         c->view.path, t->tensors[i].name);
-    for (size_t i = 0; !r && i < c->view.bundle.n_parts; i++) {
-        const struct mr_bundle_part *p = &c->view.bundle.parts[i];
-        r = fits(c, p->shard, p->offset, p->bytes, t->tensors[p->tensor].name, err);
-    }
     return r;
 }
 
@@ -193,8 +194,8 @@ static int pour_piece(void *ctx, const uint8_t *bytes, size_t n)
     return p->from_sink;
 }
 
-static int wrong(const struct mr_ckpt_file *c, const struct mr_tensor *t, int r,
-                 struct mr_error *err)
+int mr_ckpt_file_wrong(const struct mr_ckpt_file *c, const struct mr_tensor *t, int r,
+                       struct mr_error *err)
 {
     return mr_fail(err, r, "%s: '%.200s': %s", c->view.path, t->name,
                    r == -EBADMSG   ? "its bytes do not match its checksum"
@@ -213,7 +214,7 @@ static int pour_range(struct mr_ckpt_file *c, const struct mr_tensor *t, uint32_
         return p->from_sink;
     if (!r && crc && *crc != p->crc)
         r = -EBADMSG;
-    return r ? wrong(c, t, r, err) : 0;
+    return r ? mr_ckpt_file_wrong(c, t, r, err) : 0;
 }
 
 /* Strings are hashed by their own rule, so all of them are needed at once. */
@@ -231,64 +232,21 @@ static int stream_strings(struct mr_ckpt_file *c, const struct mr_tensor *t, mr_
         !(mr_bundle_strings_crc(all.data, all.len, n, &crc) == 0 && (!t->has_crc || crc == t->crc)))
         r = -EBADMSG;
     if (r)
-        r = wrong(c, t, r, err);
+        r = mr_ckpt_file_wrong(c, t, r, err);
     else if (all.len)
         r = sink(ctx, all.data, all.len);
     mr_bytes_fini(&all);
     return r;
 }
 
-/* Copy a part, whose bytes are in a row, to its rows in the whole tensor. */
-static void place_part(const struct mr_tensor *t, const struct mr_bundle_part *p,
-                       const uint8_t *from, uint8_t *to)
-{
-    uint64_t each = mr_dtype_bits(t->dtype) / 8, at[MR_TENSOR_MAX_DIMS] = {0};
-    unsigned d = t->n_dims;
-    if (!p->bytes)
-        return;
-    while (d && p->length[d - 1] == t->dims[d - 1])
-        each *= t->dims[--d];
-    uint64_t run = d ? each * p->length[d - 1] : each;
-    for (uint64_t done = 0; done < p->bytes; done += run) {
-        uint64_t row = 0;
-        for (unsigned k = 0; k < d; k++)
-            row = row * t->dims[k] + p->start[k] + (k + 1 < d ? at[k] : 0);
-        memcpy(to + row * each, from + done, run);
-        for (unsigned k = d; k-- > 1 && ++at[k - 1] == p->length[k - 1];)
-            at[k - 1] = 0;
-    }
-}
-
-static int read_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
-                      const struct mr_bundle_part *parts, size_t n, uint8_t *whole,
-                      struct mr_error *err)
-{
-    struct mr_bytes part;
-    int r = 0;
-    mr_bytes_init(&part);
-    for (size_t i = 0; !r && i < n; i++) {
-        const struct mr_bundle_part *p = &parts[i];
-        part.len = 0;
-        r = mr_in_each(&c->data[p->shard], &c->buf, p->offset, p->bytes, append, &part);
-        if (!r && mr_crc32c(0, part.data, part.len) != p->crc)
-            r = -EBADMSG;
-        if (r)
-            wrong(c, t, r, err);
-        else
-            place_part(t, p, part.data, whole);
-    }
-    mr_bytes_fini(&part);
-    return r;
-}
-
-static int stream_parts(struct mr_ckpt_file *c, const struct mr_tensor *t,
-                        const struct mr_bundle_part *parts, size_t n, mr_ckpt_sink *sink, void *ctx,
+static int stream_parts(struct mr_ckpt_file *c, size_t i, mr_ckpt_sink *sink, void *ctx,
                         struct mr_error *err)
 {
+    const struct mr_tensor *t = &c->view.bundle.tensors.tensors[i];
     uint8_t *whole = malloc(t->bytes ? t->bytes : 1); /* its parts are on the disk */
     if (!whole)
         return mr_fail(err, -ENOMEM, "%s: '%.200s': no memory", c->view.path, t->name);
-    int r = read_parts(c, t, parts, n, whole, err);
+    int r = mr_ckpt_read_parts(c, i, whole, err);
     if (!r && t->bytes)
         r = sink(ctx, whole, t->bytes);
     free(whole);
@@ -300,9 +258,8 @@ int mr_ckpt_file_stream(struct mr_ckpt_file *c, size_t i, mr_ckpt_sink *sink, vo
 {
     const struct mr_tensor *t = &c->view.bundle.tensors.tensors[i];
     const struct mr_bundle_part *parts;
-    size_t n = mr_bundle_parts_of(&c->view.bundle, i, &parts);
-    if (n)
-        return stream_parts(c, t, parts, n, sink, ctx, err);
+    if (mr_bundle_parts_of(&c->view.bundle, i, &parts))
+        return stream_parts(c, i, sink, ctx, err);
     if (t->dtype == MR_DT_STRING)
         return stream_strings(c, t, sink, ctx, err);
     struct pour p = {.sink = sink, .ctx = ctx};
@@ -319,6 +276,9 @@ static int to_memory(void *ctx, const void *bytes, size_t len)
 
 int mr_ckpt_file_read(struct mr_ckpt_file *c, size_t i, void *buf, struct mr_error *err)
 {
+    const struct mr_bundle_part *parts;
     uint8_t *at = buf;
+    if (mr_bundle_parts_of(&c->view.bundle, i, &parts))
+        return mr_ckpt_read_parts(c, i, buf, err);
     return mr_ckpt_file_stream(c, i, to_memory, &at, err);
 }

@@ -39,22 +39,9 @@ typedef int mr_ckpt_sink(void *ctx, const void *bytes, size_t len);
 int mr_ckpt_file_stream(struct mr_ckpt_file *c, size_t i, mr_ckpt_sink *sink, void *ctx,
                         struct mr_error *err);
 
-struct mr_ckpt_watch {                                          /* NULL: nobody watches */
-    void (*progress)(void *ctx, uint64_t done, uint64_t total); /* bytes; may be NULL */
-    int (*should_stop)(void *ctx); /* nonzero: -ECANCELED; may be NULL */
-    void *ctx;
-};
-
-struct mr_ckpt_verdict {
-    uint64_t bytes;     /* of tensors that were read and found right */
-    size_t n_tensors;   /* the same */
-    size_t n_unchecked; /* of those, read but without a checksum to compare with */
-    char where[256];    /* when something is wrong: the tensor, or the file */
-};
-
 /* Read everything back, in the order of the files.  0, or what is wrong with the first bad tensor,
  * which verdict->where names; *verdict is always written. */
-int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watch,
-                        struct mr_ckpt_verdict *verdict, struct mr_error *err);
+int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_checkpoint_watch *watch,
+                        struct mr_checkpoint_verdict *verdict, struct mr_error *err);
 
 #endif

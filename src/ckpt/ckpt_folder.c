@@ -17,8 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The digits behind the last '-': "model.ckpt-100" is 100. */
-static int64_t step_of(const char *name)
+int64_t mr_ckpt_step_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
     if (!dash || !isdigit((unsigned char)dash[1]) ||
@@ -42,7 +41,7 @@ static int add(struct mr_ckpt_folder *f, const char *dir, const char *name, size
     if (n < 0 || (size_t)n + 32 >= sizeof path)
         return -ENAMETOOLONG;
     struct mr_ckpt_found e = {.format = (enum mr_checkpoint_format)format,
-                              .step = step_of(path),
+                              .step = mr_ckpt_step_of(path),
                               .stem_len = (size_t)n,
                               .bytes = (uint64_t)st->st_size,
                               .mtime_s = (int64_t)st->st_mtime};

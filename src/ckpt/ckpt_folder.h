@@ -24,4 +24,7 @@ struct mr_ckpt_folder {
 int mr_ckpt_folder_scan(struct mr_ckpt_folder *f, int at, const char *dir, struct mr_error *err);
 void mr_ckpt_folder_fini(struct mr_ckpt_folder *f);
 
+/* The digits behind the last '-' of a stem: 100 of "model.ckpt-100".  -1: there are none. */
+int64_t mr_ckpt_step_of(const char *stem);
+
 #endif

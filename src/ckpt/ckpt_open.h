@@ -14,4 +14,8 @@ struct mr_ckpt_file {
     char path[MR_CKPT_MAX_PATH]; /* for mr_ckpt_file_path */
 };
 
+/* Words for what reading tensor t met. */
+int mr_ckpt_file_wrong(const struct mr_ckpt_file *c, const struct mr_tensor *t, int r,
+                       struct mr_error *err);
+
 #endif

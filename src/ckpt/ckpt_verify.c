@@ -68,7 +68,7 @@ static struct place *in_order(const struct mr_ckpt_file *c)
 }
 
 struct sink {
-    const struct mr_ckpt_watch *watch;
+    const struct mr_checkpoint_watch *watch;
     uint64_t done, total;
 };
 
@@ -83,7 +83,7 @@ static int count(void *ctx, const void *bytes, size_t len)
     return s->watch->should_stop && s->watch->should_stop(s->watch->ctx) ? -ECANCELED : 0;
 }
 
-static int check_side(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct mr_error *err)
+static int check_side(struct mr_ckpt_file *c, struct mr_checkpoint_verdict *v, struct mr_error *err)
 {
     char file[MR_CKPT_MAX_PATH];
     if (!c->view.row->side_ending)
@@ -95,8 +95,8 @@ static int check_side(struct mr_ckpt_file *c, struct mr_ckpt_verdict *v, struct 
     return r;
 }
 
-int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_ckpt_watch *watch,
-                        struct mr_ckpt_verdict *v, struct mr_error *err)
+int mr_ckpt_file_verify(struct mr_ckpt_file *c, const struct mr_checkpoint_watch *watch,
+                        struct mr_checkpoint_verdict *v, struct mr_error *err)
 {
     const struct mr_tensor_table *t = &c->view.bundle.tensors;
     struct sink s = {.watch = watch};

@@ -31,7 +31,7 @@ struct target {
     const char *stem;     /* of its files; borrowed */
     struct mr_out_file f; /* that is being written */
     uint64_t at;          /* the next byte */
-    const struct mr_ckpt_watch *watch;
+    const struct mr_checkpoint_watch *watch;
     uint64_t done, total;
     struct mr_error *err;
 };
@@ -91,7 +91,7 @@ static int write_small(struct target *t, const char *end, const struct mr_bytes 
 /* Append to the file that is being written, and say so. */
 static int put_bytes(struct target *t, const void *bytes, size_t len)
 {
-    const struct mr_ckpt_watch *w = t->watch;
+    const struct mr_checkpoint_watch *w = t->watch;
     int r = mr_out_write(&t->f, bytes, len, t->at);
     if (r)
         return mr_publish_fail(&t->set, r, t->f.name, t->err);

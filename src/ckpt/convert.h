@@ -12,9 +12,9 @@ struct mr_out_hook;
 
 struct mr_convert_opts {
     enum mr_checkpoint_format format;
-    int packed;                        /* without gaps between tensors */
-    const struct mr_ckpt_watch *watch; /* NULL: nobody watches */
-    const struct mr_out_hook *hook;    /* NULL; tests see (and break) every change to files */
+    int packed;                              /* without gaps between tensors */
+    const struct mr_checkpoint_watch *watch; /* NULL: nobody watches */
+    const struct mr_out_hook *hook;          /* NULL; tests see (and break) every change to files */
     void (*waiting)(void *ctx, const char *text); /* as in mr_checkpoint_opts; may be NULL */
     void *waiting_ctx;
 };

@@ -293,7 +293,7 @@ static int all_whole(struct chain *c, int cleaned)
         r = mr_ckpt_folder_scan(&f, AT_FDCWD, c->dirs[t], &err);
     for (size_t i = 0; !r && i < f.n; i++) {
         struct mr_ckpt_file *file = NULL;
-        struct mr_ckpt_verdict v;
+        struct mr_checkpoint_verdict v;
         r = mr_ckpt_file_open(f.found[i].path, &file, &err);
         if (!r)
             r = mr_ckpt_file_verify(file, NULL, &v, &err);

@@ -234,3 +234,61 @@ uint8_t *sample_load(const char *path, size_t *len)
     fclose(f);
     return bytes;
 }
+
+/* The bytes of one part, appended to its data file. */
+static void add_part(struct mr_bundle_part *p, const uint64_t dims[3], struct mr_bytes *data)
+{
+    size_t from = data->len;
+    for (uint64_t x = p->start[0]; x < p->start[0] + p->length[0]; x++)
+        for (uint64_t y = p->start[1]; y < p->start[1] + p->length[1]; y++)
+            for (uint64_t z = p->start[2]; z < p->start[2] + p->length[2]; z++) {
+                uint16_t v = htole16((uint16_t)(((x * dims[1] + y) * dims[2] + z) * 7 + 1));
+                mr_bytes_add(data, &v, sizeof v);
+            }
+    p->offset = from;
+    p->bytes = data->len - from;
+    p->crc = mr_crc32c(0, data->data + from, p->bytes);
+}
+
+void sample_write_parts(struct tempdir *dir, const char *name)
+{
+    static const uint64_t dims[3] = SAMPLE_PARTS_DIMS;
+    static const uint64_t cut[2] = {5, 4}; /* of dimensions 0 and 2 */
+    struct mr_bundle_part parts[4];
+    struct mr_bytes data[3] = {{0}}, index;
+    struct mr_bundle b;
+    char file[256];
+    mr_bundle_init(&b);
+    mr_bytes_init(&index);
+    b.n_shards = 3;
+    struct mr_tensor t = {.name = "p",
+                          .dtype = MR_DT_U16,
+                          .n_dims = 3,
+                          .bytes = 2 * dims[0] * dims[1] * dims[2],
+                          .has_crc = 1};
+    memcpy(t.dims, dims, sizeof dims);
+    assert_int_equal(mr_tensor_table_add(&b.tensors, &t), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned x = i / 2, z = i % 2, shard = i % 3;
+        parts[i] = (struct mr_bundle_part){
+            .start = {x ? cut[0] : 0, 0, z ? cut[1] : 0},
+            .length = {x ? dims[0] - cut[0] : cut[0], dims[1], z ? dims[2] - cut[1] : cut[1]},
+            .full = 2,
+            .shard = shard};
+        add_part(&parts[i], dims, &data[shard]);
+    }
+    b.parts = parts;
+    b.n_parts = 4;
+    assert_int_equal(mr_bundle_write_index(&b, &index, NULL), 0);
+    snprintf(file, sizeof file, "%s.index", name);
+    tempdir_write(dir, file, index.data, index.len);
+    for (unsigned s = 0; s < 3; s++) {
+        snprintf(file, sizeof file, "%s.data-%05u-of-00003", name, s);
+        tempdir_write(dir, file, data[s].data, data[s].len);
+        mr_bytes_fini(&data[s]);
+    }
+    b.parts = NULL;
+    b.n_parts = 0;
+    mr_bundle_fini(&b);
+    mr_bytes_fini(&index);
+}

@@ -27,6 +27,11 @@ void sample_write_tf2(struct tempdir *dir, const char *name);
 #define SAMPLE_TF2_KERNEL "model/conv1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
 #define SAMPLE_TF2_COUNT  "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
 
+/* tempdir/NAME.* with one tensor "p", uint16, stored in four parts over three data files.  Element
+ * number i, row by row, is 7 i + 1. */
+void sample_write_parts(struct tempdir *dir, const char *name);
+#define SAMPLE_PARTS_DIMS {12, 10, 9}
+
 /* Does the file hold what sample_table says?  Fails the test if not. */
 void sample_check(struct mr_ckpt_file *c);
 

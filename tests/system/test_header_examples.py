@@ -88,7 +88,7 @@ class Examples(TempDirCase):
         return self.output_of(code)
 
     def test_checkpoint(self):
-        self.assertEqual(self.of("checkpoint.h"), "")
+        self.assertEqual(self.of("checkpoint.h"), "w[0][0] = 100\n")
         listed = run("checkpoint", "ls", self.dir / "ckpt", "--json", "-").json["results"]
         self.assertEqual([r["step"] for r in listed], [100, 80, 60, 40, 20])
 

@@ -30,7 +30,7 @@ static size_t all_whole(const char *dir)
         return 0;
     for (size_t i = 0; i < f.n; i++) {
         struct mr_ckpt_file *c;
-        struct mr_ckpt_verdict v;
+        struct mr_checkpoint_verdict v;
         struct mr_error err = {0};
         if (mr_ckpt_file_open(f.found[i].path, &c, &err) || mr_ckpt_file_verify(c, NULL, &v, &err))
             fail_msg("%s", err.text);
@@ -46,7 +46,7 @@ enum way { TO_BUNDLE, TO_SAFETENSORS, COPY };
 static int whole_run(const char *from, const char *to, enum way way, struct mr_error *err)
 {
     char path[MR_CKPT_MAX_PATH];
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_ckpt_file *c = NULL;
     struct mr_convert_opts o = {.format = way == TO_BUNDLE ? MR_CHECKPOINT_TF
                                                            : MR_CHECKPOINT_SAFETENSORS};
@@ -122,6 +122,53 @@ static void the_same_from_safetensors(void **state)
     loop(dir, from, COPY, FAULT_EINTR);
 }
 
+/* What a reader does: open a folder, a slice, a whole tensor, everything. */
+static int read_some(const char *path, struct mr_error *err)
+{
+    static const uint64_t dims[3] = SAMPLE_PARTS_DIMS;
+    const uint64_t start[3] = {4, 1, 3}, extent[3] = {3, 2, 4};
+    uint16_t slice[3 * 2 * 4], whole[12 * 10 * 9];
+    struct mr_checkpoint_verdict v;
+    struct mr_checkpoint_reader *r = NULL;
+    int e = mr_checkpoint_reader_open(path, &r, err);
+    if (e) {
+        assert_null(r);
+        return e;
+    }
+    e = mr_checkpoint_reader_read_slice(r, 0, start, extent, slice, sizeof slice, err);
+    if (!e)
+        assert_int_equal(slice[0], ((4 * dims[1] + 1) * dims[2] + 3) * 7 + 1);
+    if (!e)
+        e = mr_checkpoint_reader_read(r, 0, whole, sizeof whole, err);
+    if (!e)
+        e = mr_checkpoint_reader_verify(r, NULL, &v, err);
+    mr_checkpoint_reader_close(r);
+    return e;
+}
+
+static void a_reader_fails_with_words_and_leaks_nothing(void **state)
+{
+    struct tempdir *dir = *state;
+    sample_write_parts(dir, "p-1");
+    for (uint64_t at = 1;; at++) {
+        struct mr_error err = {0};
+        int64_t before = faults_live();
+        faults_begin(FAULT_FAIL, at);
+        int r = read_some(dir->path, &err);
+        int hit = faults_end();
+        if (r != err.code || (r && (!hit || !err.text[0])))
+            fail_msg("call %llu: %d %s", (unsigned long long)at, r, err.text);
+        if (faults_live() != before)
+            fail_msg("call %llu leaves %lld things behind", (unsigned long long)at,
+                     (long long)(faults_live() - before));
+        if (!hit) {
+            assert_int_equal(r, 0);
+            break;
+        }
+        assert_in_range(at, 1, 20000);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_setup_in_memory, tempdir_teardown)
 
 int main(void)
@@ -129,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_failure_leaves_a_whole_checkpoint_or_none),
         TEST(the_same_from_safetensors),
+        TEST(a_reader_fails_with_words_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

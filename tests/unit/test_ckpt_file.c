@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int verify(const char *path, struct mr_ckpt_verdict *v)
+static int verify(const char *path, struct mr_checkpoint_verdict *v)
 {
     struct mr_ckpt_file *c;
     struct mr_error err = {0};
@@ -41,7 +41,7 @@ static void both_formats_are_read_and_verified(void **state)
     sample_write_safetensors(dir, "c-3");
     for (int i = 0; i < 3; i++) {
         struct mr_ckpt_file *c;
-        struct mr_ckpt_verdict v;
+        struct mr_checkpoint_verdict v;
         const char *path = tempdir_path(dir, names[i]);
         assert_int_equal(mr_ckpt_file_open(path, &c, NULL), 0);
         assert_int_equal(mr_ckpt_file_format(c),
@@ -67,7 +67,7 @@ static void an_object_checkpoint_of_tensorflow_2_is_read(void **state)
     struct mr_restore_opts o = {.dir = dir->path, .io_depth = 1};
     struct mr_tensor_table table;
     struct mr_ckpt_file *c;
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_restored found;
     struct mr_tf_state s;
     size_t len;
@@ -126,7 +126,7 @@ static size_t flip_all(struct tempdir *dir, const char *file, const char *checkp
     assert_non_null(f);
     setvbuf(f, NULL, _IONBF, 0);
     for (size_t i = 0; i < len; i++) {
-        struct mr_ckpt_verdict v;
+        struct mr_checkpoint_verdict v;
         fseek(f, (long)i, SEEK_SET);
         fputc(bytes[i] ^ 1 << i % 8, f);
         if (!verify(open_as, &v)) {
@@ -164,7 +164,7 @@ static void every_flipped_byte_of_safetensors_is_found(void **state)
 static void verify_names_the_tensor_of_the_first_bad_byte(void **state)
 {
     struct tempdir *dir = *state;
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_ckpt_file *c;
     sample_write_tf(dir, "m-1", MR_BUNDLE_ALIGN);
     const char *prefix = strdup(tempdir_path(dir, "m-1"));
@@ -210,7 +210,7 @@ static void converting_there_and_back_loses_nothing(void **state)
 {
     struct tempdir *dir = *state;
     char from[MR_CKPT_MAX_PATH], to[512], path[MR_CKPT_MAX_PATH];
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     sample_write_tf(dir, "a/m-7", MR_BUNDLE_ALIGN);
     snprintf(from, sizeof from, "%s/a/m-7", dir->path);
     for (int i = 0; i < 4; i++) {
@@ -308,7 +308,7 @@ static void slices_are_put_together(void **state)
         snprintf(file, sizeof file, "m.data-%05d-of-00002", s);
         tempdir_write(dir, file, data, sizeof data);
     }
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     assert_int_equal(mr_ckpt_file_open(tempdir_path(dir, "m"), &c, NULL), 0);
     assert_int_equal(mr_ckpt_file_read(c, 0, got, NULL), 0);
     assert_memory_equal(got, whole, sizeof whole);

@@ -36,7 +36,7 @@ static void refused(struct tempdir *t, const char *name, const char *what)
         .dir = t->path, .io_depth = 1, .passed_over = note, .passed_over_ctx = why};
     struct mr_restored found;
     struct mr_ckpt_file *c = NULL;
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_error err = {0};
     faults_reset_sizes();
     int r = mr_ckpt_file_open(tempdir_path(t, name), &c, &err);

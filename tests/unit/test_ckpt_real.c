@@ -90,7 +90,7 @@ static void write_again(const char *path)
 static void check(const char *path, int bad)
 {
     struct mr_ckpt_file *c = NULL;
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_error err = {0};
     int r = mr_ckpt_file_open(path, &c, &err);
     if (!r)

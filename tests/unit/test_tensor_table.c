@@ -136,7 +136,7 @@ static void convert(const char *from, const char *to, enum mr_checkpoint_format 
                     char made[MR_CKPT_MAX_PATH])
 {
     struct mr_ckpt_file *c;
-    struct mr_ckpt_verdict v;
+    struct mr_checkpoint_verdict v;
     struct mr_convert_opts o = {.format = format};
     assert_int_equal(mr_ckpt_file_open(from, &c, NULL), 0);
     assert_int_equal(mr_ckpt_file_verify(c, NULL, &v, NULL), 0);
