@@ -16,6 +16,7 @@
 #include "environment.h"
 #include "errtext.h"
 #include "output.h"
+#include "points.h"
 #include "report.h"
 #include "say.h"
 #include "scratch_dir.h"
@@ -43,8 +44,8 @@ struct session {
     const char *dir;
     int made_dir; /* by us, now */
     struct study_data images;
-    double file_bytes;              /* of an image, on average; NaN: not known */
-    struct mr_json *done[MAX_ONLY]; /* by mr_study_name's numbers */
+    double file_bytes;                      /* of an image, on average; NaN: not known */
+    struct mr_json *done[MR_N_EXPERIMENTS]; /* by the experiments' numbers */
     const char *only[MAX_ONLY + 1];
     char *only_text;
     struct mr_json *basis; /* of what is measured now */
@@ -53,15 +54,6 @@ struct session {
     int traced; /* the trace has ended: */
     struct mr_trace_stats trace;
 };
-
-static int number_of(const char *experiment)
-{
-    const char *name;
-    for (int i = 0; (name = mr_study_name((unsigned)i)); i++)
-        if (!strcmp(name, experiment))
-            return i;
-    return -1;
-}
 
 static int is_full(const struct session *s)
 {
@@ -73,8 +65,8 @@ static int refuse_only(const char *format, const char *what)
     say_to(stderr, "millrace study: --only: ");
     say_to(stderr, format, what);
     say_to(stderr, "; there are");
-    for (unsigned i = 0; mr_study_name(i); i++)
-        say_to(stderr, "%s %s", i ? "," : "", mr_study_name(i));
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++)
+        say_to(stderr, "%s %s", i ? "," : "", mr_experiment_name(i));
     say_to(stderr, "\n");
     return 2;
 }
@@ -91,7 +83,7 @@ static int parse_only(struct session *s)
     }
     unsigned n = 0;
     for (char *name = strtok(s->only_text, ","); name; name = strtok(NULL, ",")) {
-        if (!mr_study_knows(name))
+        if (mr_experiment_of(name) < 0)
             return refuse_only("there is no experiment '%s'", name);
         if (n == MAX_ONLY)
             return refuse_only("too many names, at '%s'", name);
@@ -105,49 +97,50 @@ static int parse_only(struct session *s)
 static const struct mr_json *on_earlier(void *ctx, const char *experiment)
 {
     struct session *s = ctx;
-    int i = number_of(experiment);
-    return i >= 0 && i < MAX_ONLY ? s->done[i] : NULL;
+    int i = mr_experiment_of(experiment);
+    return i >= 0 ? s->done[i] : NULL;
 }
 
 static struct mr_json *data_json(const struct session *s)
 {
-    struct mr_json *o = mr_json_object();
     const struct study_data *d = &s->images;
-    mr_json_set(o, "path", mr_json_string(d->path));
-    mr_json_set(o, "images", mr_json_int(d->data ? (int64_t)d->n_images : 0));
-    mr_json_set(o, "classes", mr_json_int(d->data ? mr_dataset_n_classes(d->data) : 0));
-    mr_json_set(o, "file_bytes", mr_json_real(s->file_bytes));
-    mr_json_set(o, "generated", mr_json_bool(d->generated));
-    mr_json_set(o, "wanted", d->generated ? mr_json_int((int64_t)d->n_wanted) : mr_json_null());
-    return o;
+    struct mr_study_data_set set = {.path = d->path,
+                                    .images = d->data ? (double)d->n_images : 0,
+                                    .classes = d->data ? mr_dataset_n_classes(d->data) : 0,
+                                    .file_bytes = s->file_bytes,
+                                    .generated = d->generated,
+                                    .wanted = d->generated ? (double)d->n_wanted : NAN};
+    return mr_study_data_set_json(&set);
 }
 
 /* The verdict's, as far as there is one. */
 static struct mr_json *recommendation(const struct session *s)
 {
-    const struct mr_json *verdict = s->done[number_of("verdict")];
-    const struct mr_json *j = mr_json_at(verdict, "points.0.recommendation");
-    return j ? mr_json_copy(j) : mr_json_null();
+    struct mr_verdict_point p =
+        mr_verdict_point_of(mr_result_point(s->done[MR_EXPERIMENT_verdict], 0));
+    return mr_json_copy(p.recommendation);
 }
 
 /* Everything so far; the caller frees it. */
 static struct mr_json *results(const struct session *s)
 {
-    struct mr_json *root = mr_json_object(), *list = mr_json_array();
-    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++)
+    struct mr_json *list = mr_json_array();
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++)
         if (s->done[i])
             mr_json_append(list, mr_json_copy(s->done[i]));
-    mr_json_set(root, "command", mr_json_string("study"));
-    mr_json_set(root, "schema", mr_json_int(SCHEMA));
-    mr_json_set(root, "version", mr_json_string(mr_version()));
-    mr_json_set(root, "environment", mr_environment(s->images.path));
-    mr_json_set(root, "started_at", mr_json_string(s->started));
-    mr_json_set(root, "mode", mr_json_string(is_full(s) ? "full" : "quick"));
-    mr_json_set(root, "data", data_json(s));
-    mr_json_set(root, "trace", s->traced ? tracing_json(s->o->trace, &s->trace) : mr_json_null());
-    mr_json_set(root, "recommendation", recommendation(s));
-    mr_json_set(root, "results", list);
-    return root;
+    struct mr_study_results all = {
+        .command = "study",
+        .schema = SCHEMA,
+        .version = mr_version(),
+        .environment = mr_environment(s->images.path),
+        .started_at = s->started,
+        .mode = is_full(s) ? "full" : "quick",
+        .data = data_json(s),
+        .trace = s->traced ? tracing_json(s->o->trace, &s->trace) : NULL,
+        .recommendation = recommendation(s),
+        .results = list,
+    };
+    return mr_study_results_json(&all);
 }
 
 static int write_json(const char *dir, const char *name, const struct mr_json *j)
@@ -163,16 +156,16 @@ static int write_json(const char *dir, const char *name, const struct mr_json *j
 static void on_finished(void *ctx, const char *experiment, struct mr_json *result)
 {
     struct session *s = ctx;
-    int i = number_of(experiment);
+    int i = mr_experiment_of(experiment);
     char name[64];
     study_basis_stamp(s->basis, result);
     snprintf(name, sizeof name, "%s.json", experiment);
     progress_hide(); /* and no more: the time that is left is reckoned from the study's start */
-    const char *missing = mr_json_text(mr_json_at(result, "missing"));
-    if (missing)
-        say_to(stderr, "%-10s missing: %s\n", experiment, missing);
+    struct mr_result r = mr_result_of(result);
+    if (r.missing)
+        say_to(stderr, "%-10s missing: %s\n", experiment, r.missing);
     else if (!s->o->json || strcmp(s->o->json, "-"))
-        say("%-10s %6.1f s\n", experiment, mr_json_number(mr_json_at(result, "seconds")));
+        say("%-10s %6.1f s\n", experiment, r.seconds);
     fflush(stdout);
     mr_json_free(s->done[i]);
     s->done[i] = result;
@@ -247,9 +240,9 @@ static void take_basis(struct session *s)
 static void print_names(FILE *to, unsigned mask)
 {
     const char *comma = "";
-    for (unsigned i = 0; mr_study_name(i); i++)
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++)
         if (mask & 1u << i) {
-            say_to(to, "%s%s", comma, mr_study_name(i));
+            say_to(to, "%s%s", comma, mr_experiment_name(i));
             comma = ", ";
         }
 }
@@ -258,8 +251,8 @@ static void tell_taken_over(const struct session *s)
 {
     unsigned mask = 0;
     const char *first = NULL, *last = NULL;
-    for (unsigned i = 0; i < MAX_ONLY; i++) {
-        const char *at = mr_json_text(mr_json_at(s->done[i], "measured_at"));
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++) {
+        const char *at = mr_result_origin_of(s->done[i]).measured_at;
         if (!at)
             continue;
         mask |= 1u << i;
@@ -277,11 +270,11 @@ static void tell_taken_over(const struct session *s)
 }
 
 /* Earlier results that rest on something else, those with the same reason in one line. */
-static void tell_left(const struct session *s, char why[MAX_ONLY][256])
+static void tell_left(const struct session *s, char why[MR_N_EXPERIMENTS][256])
 {
-    for (unsigned i = 0; i < MAX_ONLY; i++) {
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++) {
         unsigned mask = 0;
-        for (unsigned k = i; why[i][0] && k < MAX_ONLY; k++)
+        for (unsigned k = i; why[i][0] && k < MR_N_EXPERIMENTS; k++)
             if (!strcmp(why[i], why[k])) {
                 mask |= 1u << k;
                 if (k > i)
@@ -307,15 +300,14 @@ static int is_asked_for(const struct session *s, const char *experiment)
 /* Finished experiments of an earlier study of the same kind, on the same machine and data. */
 static void load_earlier(struct session *s)
 {
-    char why[MAX_ONLY][256] = {{0}};
-    for (unsigned i = 0; i < MAX_ONLY && mr_study_name(i); i++) {
+    char why[MR_N_EXPERIMENTS][256] = {{0}};
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++) {
         char name[64];
-        if (is_asked_for(s, mr_study_name(i)))
+        if (is_asked_for(s, mr_experiment_name(i)))
             continue;
-        snprintf(name, sizeof name, "%s.json", mr_study_name(i));
+        snprintf(name, sizeof name, "%s.json", mr_experiment_name(i));
         struct mr_json *j = study_read(s->dir, name);
-        if (mr_json_is_true(mr_json_at(j, "finished")) &&
-            !study_basis_differs(s->basis, j, why[i], sizeof why[i]))
+        if (mr_result_of(j).finished && !study_basis_differs(s->basis, j, why[i], sizeof why[i]))
             s->done[i] = j;
         else
             mr_json_free(j);
@@ -381,8 +373,8 @@ static int is_agreed(const struct session *s, double seconds)
 /* Not a single experiment came to its end. */
 static int is_empty(const struct session *s)
 {
-    for (unsigned i = 0; i < MAX_ONLY; i++)
-        if (mr_json_is_true(mr_json_at(s->done[i], "finished")))
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++)
+        if (mr_result_of(s->done[i]).finished)
             return 0;
     return 1;
 }
@@ -399,7 +391,7 @@ static int conclude(struct session *s, struct output *out)
     }
     mr_markup_fini(&text);
     if (out->path && !is_empty(s)) { /* else an earlier file stays */
-        struct mr_json *list = mr_json_copy(mr_json_at(all, "results"));
+        struct mr_json *list = mr_json_copy(mr_study_results_of(all).results);
         if (output_json(out, s->o, s->images.path, list))
             status = 1;
     }
@@ -412,17 +404,16 @@ static int conclude(struct session *s, struct output *out)
 static void report_no_data(struct session *s, struct output *out)
 {
     struct mr_json *earlier = study_read(s->dir, "results.json");
-    for (unsigned i = 0; !earlier && i < MAX_ONLY && mr_study_name(i); i++) {
-        struct mr_json *e = mr_json_object();
-        mr_json_set(e, "experiment", mr_json_string(mr_study_name(i)));
-        mr_json_set(e, "finished", mr_json_bool(0));
-        mr_json_set(e, "missing", mr_json_string(s->images.err.text));
-        mr_json_set(e, "seconds", mr_json_real(0));
-        mr_json_set(e, "commands", mr_json_array());
-        mr_json_set(e, "warnings", mr_json_array());
-        mr_json_set(e, "points", mr_json_array());
+    for (unsigned i = 0; !earlier && i < MR_N_EXPERIMENTS; i++) {
+        struct mr_result e = {.experiment = mr_experiment_name(i),
+                              .commands = mr_json_array(),
+                              .warnings = mr_json_array(),
+                              .points = mr_json_array(),
+                              .missing = s->images.err.text,
+                              .foreseen_s = NAN,
+                              .left_out = NAN};
         mr_json_free(s->done[i]);
-        s->done[i] = e;
+        s->done[i] = mr_result_json(&e);
     }
     if (!earlier)
         conclude(s, out);
@@ -515,7 +506,7 @@ int command_study(const struct options *o)
     mr_scratch_close(s.scratch);
     if (status && s.made_dir)
         rmdir(s.dir); /* if nothing is in it */
-    for (unsigned i = 0; i < MAX_ONLY; i++)
+    for (unsigned i = 0; i < MR_N_EXPERIMENTS; i++)
         mr_json_free(s.done[i]);
     mr_json_free(s.basis);
     study_data_fini(&s.images);

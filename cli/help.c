@@ -1,7 +1,7 @@
 /* help.c - the option table as text: --help, the manual page, bash completion. */
 #include "options.h"
 
-#include "references.h"
+#include "section.h"
 
 #include <millrace/api.h>
 
@@ -130,10 +130,14 @@ static void help_studies(FILE *to)
 {
     char text[1024];
     fprintf(to, "\nThe studies, figure by figure:\n");
-    for (unsigned i = 0; i < mr_n_repeated; i++) {
-        const struct mr_repeated *f = &mr_repeated[i];
+    struct mr_section_row rows[MR_MAX_SECTIONS];
+    unsigned n = mr_sections(NULL, rows);
+    for (unsigned i = 0; i < n; i++) {
+        const struct mr_repeats *f = &rows[i].section->repeats;
+        if (!f->figure)
+            continue;
         snprintf(text, sizeof text, "%s, %s", mr_references[f->of].name, f->figure);
-        fprintf(to, "  %-36s --only %-11s %s\n", text, f->experiment, f->shows);
+        fprintf(to, "  %-36s --only %-11s %s\n", text, rows[i].name, f->shows);
         fprintf(to, "      %s\n", f->by_hand);
     }
     fprintf(to, "\nTheir papers:\n");

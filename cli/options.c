@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include "ckpt_format.h"
+#include "experiments.h"
 #include "say.h"
 
 #include <string.h>
@@ -111,7 +112,8 @@ const struct command_row command_table[N_COMMANDS] = {
                     1, 2},
 };
 
-#define FIELD(name) offsetof(struct options, name)
+#define EXPERIMENT_WORD(name) " " #name
+#define FIELD(name)           offsetof(struct options, name)
 
 const struct option_row option_table[] = {
     {"data", "DIR", NULL, INPUT | STUDY, FIELD(data), value_string, NULL,
@@ -160,10 +162,7 @@ const struct option_row option_table[] = {
     {"full", NULL, NULL, STUDY, FIELD(full), value_flag, NULL, "the original studies' sizes; hours",
      GROUP_DATA},
     {"only", "a,b", NULL, STUDY, FIELD(only), value_string, NULL,
-     "just these experiments: baseline, read, decode, overlap, batch, activity, checkpoint, "
-     "phases, "
-     "files, verdict",
-     GROUP_DATA},
+     "just these experiments, of:" MR_EXPERIMENTS(EXPERIMENT_WORD), GROUP_DATA},
     {"again", NULL, NULL, STUDY, FIELD(again), value_flag, NULL,
      "run also what an earlier study in the same folder has finished", GROUP_DATA},
     {"again", NULL, NULL, GENERATE, FIELD(again), value_flag, NULL,

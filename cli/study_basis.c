@@ -7,6 +7,7 @@
 #include "study_basis.h"
 
 #include "environment.h"
+#include "points.h"
 
 #include <millrace/api.h>
 #include <stdio.h>
@@ -82,29 +83,30 @@ static char *value(const struct mr_json *j)
 /* A verdict without a status recommends what was only predicted to be better. */
 static int has_old_advice(const struct mr_json *result)
 {
-    const char *experiment = mr_json_text(mr_json_at(result, "experiment"));
-    return experiment && !strcmp(experiment, "verdict") &&
-           !mr_json_text(mr_json_at(result, "points.0.recommendation.status"));
+    const char *experiment = mr_result_of(result).experiment;
+    struct mr_verdict_point p = mr_verdict_point_of(mr_result_point(result, 0));
+    return experiment && mr_experiment_of(experiment) == MR_EXPERIMENT_verdict &&
+           !mr_recommendation_of(p.recommendation).status;
 }
 
 int study_basis_differs(const struct mr_json *basis, const struct mr_json *result, char *why,
                         size_t cap)
 {
     int differs = 0;
-    if (!mr_json_text(mr_json_at(result, "measured_at")) ||
-        !mr_json_is_object(mr_json_at(result, "measured_on"))) {
+    struct mr_result_origin then = mr_result_origin_of(result);
+    if (!then.measured_at || !mr_json_is_object(then.measured_on)) {
         snprintf(why, cap, "it is not said when and where they were measured");
         return 1;
     }
     for (unsigned i = 0; !differs && i < sizeof compared / sizeof *compared; i++) {
         char *now = value(mr_json_at(basis, compared[i].path));
-        char *then = value(mr_json_at(result, compared[i].path));
-        differs = !now || !then || strcmp(now, then);
+        char *before = value(mr_json_at(result, compared[i].path));
+        differs = !now || !before || strcmp(now, before);
         if (differs)
             snprintf(why, cap, "%s %s, not %s", compared[i].name, now ? now : "-",
-                     then ? then : "-");
+                     before ? before : "-");
         free(now);
-        free(then);
+        free(before);
     }
     if (!differs && has_old_advice(result)) {
         snprintf(why, cap, "the advice in it was made by rules that no longer hold");

@@ -9,7 +9,7 @@
 #include <millrace/api.h>
 
 #include "histogram.h"
-#include "json.h"
+#include "points.h"
 #include "raw_io.h"
 
 struct mr_device;
@@ -93,6 +93,10 @@ struct mr_baseline {
 int mr_baseline_run(const struct mr_baseline_opts *opts, struct mr_baseline *out,
                     struct mr_error *err);
 void mr_baseline_fini(struct mr_baseline *b);
+/* A pattern's result as docs/json.md, "baseline", has it; the point's lists are for its writer. */
+struct mr_baseline_point mr_baseline_result_point(const struct mr_baseline *b,
+                                                  const struct mr_baseline_result *r,
+                                                  const struct mr_baseline_opts *opts);
 struct mr_json *mr_baseline_result_json(const struct mr_baseline *b,
                                         const struct mr_baseline_result *r,
                                         const struct mr_baseline_opts *opts);

@@ -5,6 +5,7 @@
  * any others. */
 #include "report.h"
 
+#include "points.h"
 #include "scale.h"
 
 #include <math.h>
@@ -15,22 +16,6 @@
 #define MOST_SIZES 100000 /* files: of more the mean is that of a part, by their order */
 #define SAMPLED    0.02 /* sizes that stray by their mean: 4 times what two such parts differ by */
 
-struct data {
-    const char *path; /* NULL: not known */
-    double images, classes, file_bytes;
-    int generated;
-};
-
-static struct data data_of(const struct mr_json *root)
-{
-    const struct mr_json *d = mr_json_at(root, "data");
-    return (struct data){.path = mr_json_text(mr_json_at(d, "path")),
-                         .images = mr_json_number(mr_json_at(d, "images")),
-                         .classes = mr_json_number(mr_json_at(d, "classes")),
-                         .file_bytes = mr_json_number(mr_json_at(d, "file_bytes")),
-                         .generated = mr_json_is_true(mr_json_at(d, "generated"))};
-}
-
 /* 1 when both are known and are not the same. */
 static int differ(double a, double b, double tolerance)
 {
@@ -38,7 +23,7 @@ static int differ(double a, double b, double tolerance)
 }
 
 /* "2,048 images of 111 KB in photos" */
-static void put_into_words(const struct data *d, char *buf, size_t cap)
+static void put_into_words(const struct mr_study_data_set *d, char *buf, size_t cap)
 {
     char images[32], size[48] = "", bytes[32];
     mr_number_text(d->images, images, sizeof images);
@@ -50,7 +35,8 @@ static void put_into_words(const struct data *d, char *buf, size_t cap)
 
 int mr_report_data_differ(const struct mr_json *a, const struct mr_json *b, char *why, size_t cap)
 {
-    struct data x = data_of(a), y = data_of(b);
+    struct mr_study_data_set x = mr_study_data_set_of(mr_study_results_of(a).data),
+                             y = mr_study_data_set_of(mr_study_results_of(b).data);
     char of_x[320], of_y[320];
     int known = isfinite(x.file_bytes + y.file_bytes) || (x.generated && y.generated);
     int other = differ(x.images, y.images, EXACT) || differ(x.classes, y.classes, EXACT) ||

@@ -24,24 +24,3 @@ const struct mr_reference mr_references[MR_N_REFERENCES] = {
                        "Mark Nelson's Blog, 28 November 2022",
                        "No DOI; markhpc.github.io/2022/11/28/Lambda.html"},
 };
-
-const struct mr_repeated mr_repeated[] = {
-    {MR_REF_CHIEN, "Table I", "raw bandwidth of the storages", "baseline", "millrace baseline DIR"},
-    {MR_REF_CHIEN, "Figure 4", "reading and decoding over threads", "decode",
-     "millrace bench --data DIR --map decode --threads 1,2,4,8 --cold"},
-    {MR_REF_CHIEN, "Figure 5", "reading alone over threads", "read",
-     "millrace bench --data DIR --map read --threads 1,2,4,8 --cold"},
-    {MR_REF_CHIEN, "Figure 6", "training with and without prefetch", "overlap",
-     "millrace train --data DIR --device emulated:0.2 --prefetch 0 (and 1)"},
-    {MR_REF_CHIEN, "Figure 7", "training over batch sizes", "batch",
-     "millrace train --synthetic --batch 128"},
-    {MR_REF_CHIEN, "Figures 8 and 10", "the device over time", "activity",
-     "millrace watch -- millrace train --data DIR --cold"},
-    {MR_REF_CHIEN, "Figure 9", "what checkpoints cost", "checkpoint",
-     "millrace train --data DIR --checkpoint FAST --drain SLOW"},
-    {MR_REF_CHOWDHURY, "Figure 1", "phases as merged intervals", "phases",
-     "millrace train --data DIR --trace FILE, then millrace inspect FILE"},
-    {MR_REF_NELSON, "file sizes and requests", "what files look like to the device", "files",
-     "millrace inspect DIR"},
-};
-const unsigned mr_n_repeated = sizeof mr_repeated / sizeof *mr_repeated;

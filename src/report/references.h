@@ -1,4 +1,4 @@
-/* references.h - the studies that are repeated here, and which experiment repeats which figure. */
+/* references.h - the studies that are repeated here. */
 #ifndef MR_REFERENCES_H
 #define MR_REFERENCES_H
 
@@ -12,14 +12,12 @@ struct mr_reference {
 };
 extern const struct mr_reference mr_references[MR_N_REFERENCES];
 
-struct mr_repeated {
+/* The figure of a study that an experiment repeats. */
+struct mr_repeats {
     enum mr_reference_key of;
-    const char *figure;     /* "Table I" */
-    const char *shows;      /* a few words */
-    const char *experiment; /* of `millrace study --only` */
-    const char *by_hand;    /* the command that does it alone */
+    const char *figure;  /* "Table I"; NULL: none */
+    const char *shows;   /* a few words */
+    const char *by_hand; /* the command that does it alone */
 };
-extern const struct mr_repeated mr_repeated[];
-extern const unsigned mr_n_repeated;
 
 #endif

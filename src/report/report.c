@@ -6,8 +6,8 @@
 #include "page.h"
 #include "references.h"
 #include "scale.h"
+#include "section.h"
 #include "verdict_words.h"
-#include "view_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,8 +17,8 @@
 
 static int check(const struct mr_json *root, struct mr_error *err)
 {
-    const char *command = mr_json_text(mr_json_at(root, "command"));
-    if (command && !strcmp(command, "study") && mr_json_is_array(mr_json_at(root, "results")))
+    struct mr_study_results r = mr_study_results_of(root);
+    if (mr_is_text(r.command, "study") && mr_json_is_array(r.results))
         return 0;
     return mr_fail(err, -EBADMSG, "these are not the results of a study");
 }
@@ -43,16 +43,23 @@ static void tile(struct mr_markup *out, double value, const char *unit, const ch
     mr_markup_add(out, "</span></div>");
 }
 
-/* The largest `field` among points of the real storage. */
-static double best_of(const struct mr_json *root, const char *experiment, const char *field,
-                      const char *pattern)
+/* The result of one of our experiments; NULL when it is not there. */
+static const struct mr_json *result_of(const struct mr_json *root, enum mr_experiment_number e)
 {
-    struct mr_view v = {.e = mr_view_find(root, experiment)};
+    return mr_result_find(mr_study_results_of(root).results, mr_experiment_name(e));
+}
+
+/* The largest `field` among points of the real storage; of all patterns where `pattern` is NULL. */
+static double best_of(const struct mr_json *root, enum mr_experiment_number experiment,
+                      const struct mr_field *field, const char *pattern)
+{
+    const struct mr_json *e = result_of(root, experiment);
     double best = NAN;
-    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
-        const char *p = mr_view_text(&v, i, "pattern");
-        double x = mr_view_number(&v, i, field);
-        if (mr_view_flag(&v, i, "emulated") || (pattern && (!p || strcmp(p, pattern))))
+    for (size_t i = 0; i < mr_result_n_points(e); i++) {
+        const struct mr_json *point = mr_result_point(e, i);
+        double x = mr_field_number(field, point);
+        if (mr_any_point_of(point).emulated ||
+            (pattern && !mr_is_text(mr_baseline_point_of(point).pattern, pattern)))
             continue;
         if (isfinite(x) && !(best >= x))
             best = x;
@@ -69,16 +76,15 @@ struct share {
  * such point. */
 static struct share stall_of(const struct mr_json *root, const char *mode)
 {
-    struct mr_view v = {.e = mr_view_find(root, "checkpoint")};
+    const struct mr_json *e = result_of(root, MR_EXPERIMENT_checkpoint);
     struct share found = {.percent = NAN};
-    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
-        const char *m = mr_view_text(&v, i, "mode");
-        int real = !mr_view_flag(&v, i, "emulated");
-        if (!m || strcmp(m, mode) || (!real && isfinite(found.percent)))
+    for (size_t i = 0; i < mr_result_n_points(e); i++) {
+        struct mr_checkpoint_point p = mr_checkpoint_point_of(mr_result_point(e, i));
+        if (!mr_is_text(p.mode, mode) || (p.emulated && isfinite(found.percent)))
             continue;
-        found.percent = round(1000 * mr_view_number(&v, i, "share")) / 10;
-        mr_view_storage(&v, i, found.where, sizeof found.where);
-        if (real)
+        found.percent = round(1000 * p.share) / 10;
+        mr_storage_words(p.storage, p.emulated, found.where, sizeof found.where);
+        if (!p.emulated)
             break;
     }
     return found;
@@ -87,19 +93,23 @@ static struct share stall_of(const struct mr_json *root, const char *mode)
 /* Was every cold read of the real storage proven to be one? */
 static int is_proven(const struct mr_json *root)
 {
-    struct mr_view v = {.e = mr_view_find(root, "read")};
-    for (unsigned i = 0; v.e && i < mr_view_n(&v); i++) {
-        const char *cold = mr_view_text(&v, i, "cold");
-        if (!mr_view_flag(&v, i, "emulated") && (!cold || !strcmp(cold, "unproven")))
+    const struct mr_json *e = result_of(root, MR_EXPERIMENT_read);
+    for (size_t i = 0; i < mr_result_n_points(e); i++) {
+        struct mr_any_point p = mr_any_point_of(mr_result_point(e, i));
+        if (!p.emulated && (!p.cold || !strcmp(p.cold, "unproven")))
             return 0;
     }
     return 1;
 }
 
-static const char *headline(const struct mr_json *root, char buf[MR_HEADLINE])
+static struct mr_verdict_point verdict_of(const struct mr_json *root)
 {
-    struct mr_view v = {.e = mr_view_find(root, "verdict")};
-    const char *text = v.e ? mr_verdict_text(&v, buf, MR_HEADLINE) : NULL;
+    return mr_verdict_point_of(mr_result_point(result_of(root, MR_EXPERIMENT_verdict), 0));
+}
+
+static const char *headline(const struct mr_verdict_point *verdict, char buf[MR_HEADLINE])
+{
+    const char *text = mr_verdict_text(verdict, buf, MR_HEADLINE);
     return text ? text : "No verdict: the experiments it rests on are missing.";
 }
 
@@ -109,7 +119,7 @@ static void tell_machine(const struct mr_json *root, struct mr_markup *out)
     static const char *const before[] = {"host ", "", "", "", "on ", ""};
     static const char *const path[] = {"host",           "cpu", "cpus", "storage.file_system",
                                        "storage.device", "time"};
-    const struct mr_json *e = mr_json_at(root, "environment");
+    const struct mr_json *e = mr_study_results_of(root).environment;
     char number[32];
     int n = 0;
     for (unsigned i = 0; i < sizeof path / sizeof *path; i++) {
@@ -130,15 +140,15 @@ static void tell_machine(const struct mr_json *root, struct mr_markup *out)
 /* When an experiment was measured, if an earlier call of the study did; else NULL. */
 static const char *earlier_time(const struct mr_json *root, const struct mr_json *e)
 {
-    const char *began = mr_json_text(mr_json_at(root, "started_at"));
-    const char *at = mr_json_text(mr_json_at(e, "measured_at"));
+    const char *began = mr_study_results_of(root).started_at;
+    const char *at = mr_field_text(MR_FIELD(result_origin, measured_at), e);
     return began && at && strcmp(at, began) < 0 ? at : NULL;
 }
 
 /* The machine's line has the time of the page; here is that of figures which are older. */
 static void tell_earlier(const struct mr_json *root, struct mr_markup *out)
 {
-    const struct mr_json *list = mr_json_at(root, "results");
+    const struct mr_json *list = mr_study_results_of(root).results;
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < mr_json_len(list); i++) {
@@ -155,41 +165,49 @@ static void tell_earlier(const struct mr_json *root, struct mr_markup *out)
     mr_markup_add(out, " on; their sections say when.</p>");
 }
 
+/* "Quick study of 2,048 images in photos" */
+static void tell_data(const struct mr_json *root, struct mr_markup *out)
+{
+    struct mr_study_results r = mr_study_results_of(root);
+    struct mr_study_data_set data = mr_study_data_set_of(r.data);
+    char text[32];
+    mr_markup_add(out, "<p class=\"meta\">");
+    mr_markup_add(out, "%s", !r.mode ? "A" : strcmp(r.mode, "full") ? "Quick" : "Full");
+    mr_markup_add(out, " study of %s images in ", mr_number_text(data.images, text, sizeof text));
+    mr_markup_text(out, data.path ? data.path : "generated data");
+    if (data.generated)
+        mr_markup_add(out, " (generated)");
+    if (data.wanted > data.images && data.images > 0)
+        mr_markup_add(out, "; %s were to be made, and the disk has no room for more",
+                      mr_number_text(data.wanted, text, sizeof text));
+    mr_markup_add(out, "</p>");
+}
+
 static void top(const struct mr_json *root, struct mr_markup *out)
 {
-    struct mr_view v = {.e = mr_view_find(root, "verdict")};
-    const char *rating = v.e ? mr_view_text(&v, 0, "rating") : NULL;
-    const char *mode = mr_json_text(mr_json_at(root, "mode"));
-    const char *data = mr_json_text(mr_json_at(root, "data.path"));
-    double images = mr_json_number(mr_json_at(root, "data.images"));
-    char text[32], words[MR_HEADLINE];
+    struct mr_verdict_point verdict = verdict_of(root);
+    char words[MR_HEADLINE];
     mr_markup_add(out, "<h1>What storage costs training on this machine</h1>");
     mr_markup_add(out, "<section class=\"verdict ");
-    mr_markup_text(out, rating);
+    mr_markup_text(out, verdict.rating);
     mr_markup_add(out, "\" id=\"top\">");
-    paragraph(out, "lead", headline(root, words));
-    if (v.e && mr_verdict_is_old(&v))
+    paragraph(out, "lead", headline(&verdict, words));
+    if (mr_verdict_is_old(&verdict))
         paragraph(out, "warn", MR_OLD_ADVICE);
-    mr_markup_add(out, "<p class=\"meta\">");
-    mr_markup_add(out, "%s", !mode ? "A" : strcmp(mode, "full") ? "Quick" : "Full");
-    mr_markup_add(out, " study of %s images in ", mr_number_text(images, text, sizeof text));
-    mr_markup_text(out, data ? data : "generated data");
-    if (mr_json_is_true(mr_json_at(root, "data.generated")))
-        mr_markup_add(out, " (generated)");
-    double wanted = mr_json_number(mr_json_at(root, "data.wanted"));
-    if (wanted > images && images > 0)
-        mr_markup_add(out, "; %s were to be made, and the disk has no room for more",
-                      mr_number_text(wanted, text, sizeof text));
-    mr_markup_add(out, "</p>");
+    tell_data(root, out);
     tell_machine(root, out);
     tell_earlier(root, out);
     mr_markup_add(out, "</section><div class=\"tiles\">");
-    tile(out, best_of(root, "baseline", "read_mb_per_s", "seq"), "MB/s", "sequential read");
-    tile(out, best_of(root, "baseline", "read_mb_per_s", "random-imagenet"), "MB/s",
-         "random read, ImageNet's sizes");
-    tile(out, best_of(root, "read", "images_per_s", NULL), "/s",
+    tile(out, best_of(root, MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, read_mb_per_s), "seq"),
+         "MB/s", "sequential read");
+    tile(out,
+         best_of(root, MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, read_mb_per_s),
+                 "random-imagenet"),
+         "MB/s", "random read, ImageNet's sizes");
+    tile(out, best_of(root, MR_EXPERIMENT_read, MR_FIELD(read_point, images_per_s), NULL), "/s",
          is_proven(root) ? "files read, cold" : "files read, cold unproven");
-    tile(out, best_of(root, "decode", "images_per_s", NULL), "/s", "images decoded");
+    tile(out, best_of(root, MR_EXPERIMENT_decode, MR_FIELD(decode_point, images_per_s), NULL), "/s",
+         "images decoded");
     struct share lazy = stall_of(root, "lazy");
     char lost[128];
     snprintf(lost, sizeof lost, "of a run lost to lazy checkpoints, %s", lazy.where);
@@ -212,50 +230,45 @@ static void chips(unsigned origins, struct mr_markup *out)
 static void text_list(const struct mr_json *list, const char *tag, const char *class,
                       struct mr_markup *out)
 {
-    char path[16];
     for (unsigned i = 0; list && i < mr_json_len(list); i++) {
-        snprintf(path, sizeof path, "%u", i);
         mr_markup_add(out, "<%s class=\"%s\">", tag, class);
-        mr_markup_text(out, mr_json_text(mr_json_at(list, path)));
+        mr_markup_text(out, mr_json_text(mr_json_item(list, i)));
         mr_markup_add(out, "</%s>", tag);
     }
 }
 
 static void how_measured(struct mr_view *v)
 {
-    const struct mr_json *e = v->e;
+    struct mr_result r = mr_result_of(v->e);
     struct mr_markup *out = v->out;
-    double seconds = mr_json_number(mr_json_at(e, "seconds"));
     char text[32];
     mr_markup_add(out, "<details><summary>How it was measured</summary>");
-    if (isfinite(seconds))
-        mr_markup_add(out, "<p>It took %s s.</p>", mr_number_text(seconds, text, sizeof text));
-    mr_show_method(v);
-    text_list(mr_json_at(e, "commands"), "pre", "", out);
+    if (isfinite(r.seconds))
+        mr_markup_add(out, "<p>It took %s s.</p>", mr_number_text(r.seconds, text, sizeof text));
+    mr_view_method(v);
+    text_list(r.commands, "pre", "", out);
     mr_markup_add(out, "</details>");
 }
 
 /* "Chien et al. 2018, Figure 5": where the experiment comes from. */
-static void beside_heading(const char *experiment, struct mr_markup *out)
+static void beside_heading(const struct mr_repeats *r, struct mr_markup *out)
 {
-    for (unsigned i = 0; i < mr_n_repeated; i++)
-        if (!strcmp(mr_repeated[i].experiment, experiment)) {
-            mr_markup_add(out, "%s, %s", mr_references[mr_repeated[i].of].name,
-                          mr_repeated[i].figure);
-            return;
-        }
-    mr_markup_add(out, "The studies");
+    if (r->figure)
+        mr_markup_add(out, "%s, %s", mr_references[r->of].name, r->figure);
+    else
+        mr_markup_add(out, "The studies");
 }
 
-static void section(const struct mr_experiment *x, const struct mr_json *root,
+static void section(const struct mr_section_row *row, const struct mr_json *root,
                     const struct mr_report_opts *o, struct mr_markup *out, int *code)
 {
-    const struct mr_json *e = mr_view_find(root, x->name);
-    struct mr_view v = {.e = e, .out = out, .o = o};
-    mr_markup_add(out, "<section id=\"%s\"><h2>%s</h2><p class=\"meta\">%s</p>", x->name, x->title,
-                  x->question);
-    const char *missing =
-        e ? mr_json_text(mr_json_at(e, "missing")) : "This experiment was not run.";
+    const struct mr_section *x = row->section;
+    const struct mr_json *e = mr_result_find(mr_study_results_of(root).results, row->name);
+    struct mr_view v = {.e = e, .section = x, .out = out, .o = o};
+    struct mr_result r = mr_result_of(e);
+    mr_markup_add(out, "<section id=\"%s\"><h2>%s</h2><p class=\"meta\">%s</p>", row->name,
+                  x->title, x->question);
+    const char *missing = e ? r.missing : "This experiment was not run.";
     const char *earlier = earlier_time(root, e);
     if (earlier) {
         mr_markup_add(out, "<p class=\"meta\">Measured before this study was continued: ");
@@ -269,11 +282,11 @@ static void section(const struct mr_experiment *x, const struct mr_json *root,
     }
     if (e && mr_view_n(&v)) {
         mr_markup_add(out, "<p>");
-        chips(mr_view_origins(&v, x), out);
+        chips(mr_view_origins(&v), out);
         mr_markup_add(out, "</p>");
         x->show(&v);
         mr_markup_add(out, "<div class=\"beside\"><div><h3>");
-        beside_heading(x->name, out);
+        beside_heading(&x->repeats, out);
         mr_markup_add(out, "</h3>");
         mr_markup_text(out, x->study);
         mr_markup_add(out, "</div><div><h3>Here</h3>%s</div></div>",
@@ -281,7 +294,7 @@ static void section(const struct mr_experiment *x, const struct mr_json *root,
         mr_markup_fini(&v.here);
     }
     if (e) {
-        text_list(mr_json_at(e, "warnings"), "p", "warn", out);
+        text_list(r.warnings, "p", "warn", out);
         how_measured(&v);
     }
     mr_markup_add(out, "</section>\n");
@@ -291,7 +304,7 @@ static void section(const struct mr_experiment *x, const struct mr_json *root,
 
 static void machine(const struct mr_json *root, struct mr_markup *out)
 {
-    const struct mr_json *e = mr_json_at(root, "environment");
+    const struct mr_json *e = mr_study_results_of(root).environment;
     mr_markup_add(out, "<section id=\"machine\"><h2>The machine</h2>");
     if (mr_json_is_object(e)) {
         mr_markup_add(out, "<div class=\"scroll\"><table><tbody>");
@@ -303,7 +316,7 @@ static void machine(const struct mr_json *root, struct mr_markup *out)
 }
 
 /* The studies, and which figure is which section here. */
-static void references(struct mr_markup *out)
+static void references(const struct mr_section_row *rows, unsigned n_rows, struct mr_markup *out)
 {
     mr_markup_add(out, "<section id=\"studies\"><h2>The studies</h2><ul>");
     for (unsigned i = 0; i < MR_N_REFERENCES; i++) {
@@ -320,13 +333,15 @@ static void references(struct mr_markup *out)
     }
     mr_markup_add(out, "</ul><div class=\"scroll\"><table><thead><tr><th>Figure</th>"
                        "<th>Experiment</th><th>Command</th></tr></thead><tbody>");
-    for (unsigned i = 0; i < mr_n_repeated; i++) {
-        const struct mr_repeated *f = &mr_repeated[i];
+    for (unsigned i = 0; i < n_rows; i++) {
+        const struct mr_repeats *f = &rows[i].section->repeats;
+        if (!f->figure)
+            continue;
         mr_markup_add(out,
                       "<tr><td>%s, %s: %s</td><td><a href=\"#%s\">%s</a></td>"
                       "<td><code>millrace study --only %s</code> or <code>%s</code></td></tr>",
-                      mr_references[f->of].name, f->figure, f->shows, f->experiment, f->experiment,
-                      f->experiment, f->by_hand);
+                      mr_references[f->of].name, f->figure, f->shows, rows[i].name, rows[i].name,
+                      rows[i].name, f->by_hand);
     }
     mr_markup_add(out, "</tbody></table></div></section>\n");
 }
@@ -334,22 +349,23 @@ static void references(struct mr_markup *out)
 int mr_report_render(const struct mr_json *root, const struct mr_report_opts *o,
                      struct mr_markup *page, struct mr_error *err)
 {
-    struct mr_page_link links[16];
-    unsigned n = 0;
+    struct mr_section_row rows[MR_MAX_SECTIONS];
+    struct mr_page_link links[MR_MAX_SECTIONS + 2];
+    unsigned n = mr_sections(o, rows);
     int code = check(root, err);
     if (code)
         return code;
-    for (; n < mr_n_experiments && n < 14; n++)
-        links[n] = (struct mr_page_link){mr_experiments[n].name, mr_experiments[n].link};
-    links[n++] = (struct mr_page_link){"machine", "Machine"};
-    links[n++] = (struct mr_page_link){"studies", "Studies"};
-    mr_page_begin(page, "millrace study", links, n);
+    for (unsigned i = 0; i < n; i++)
+        links[i] = (struct mr_page_link){rows[i].name, rows[i].section->link};
+    links[n] = (struct mr_page_link){"machine", "Machine"};
+    links[n + 1] = (struct mr_page_link){"studies", "Studies"};
+    mr_page_begin(page, "millrace study", links, n + 2);
     top(root, page);
-    for (unsigned i = 0; i < mr_n_experiments; i++)
-        section(&mr_experiments[i], root, o, page, &code);
+    for (unsigned i = 0; i < n; i++)
+        section(&rows[i], root, o, page, &code);
     machine(root, page);
-    references(page);
-    mr_page_end(page, mr_json_text(mr_json_at(root, "version")));
+    references(rows, n, page);
+    mr_page_end(page, mr_study_results_of(root).version);
     if (code)
         return mr_fail(err, code, "a CSV file could not be written: %s", mr_errno_text(code));
     return mr_markup_ok(page) ? 0 : mr_fail(err, -ENOMEM, "no memory for the page");
@@ -363,27 +379,24 @@ static void line(struct mr_markup *text, const char *words, const char *after)
 }
 
 /* What to change, with what was predicted and what was measured then. */
-static void advice_lines(const struct mr_json *root, struct mr_markup *text)
+static void advice_lines(const struct mr_verdict_point *verdict, struct mr_markup *text)
 {
-    static const char *const advice[] = {"recommendation", "smaller_images"};
-    struct mr_view v = {.e = mr_view_find(root, "verdict")};
+    struct mr_advice_shown advice[2];
     char buf[MR_HEADLINE];
-    if (v.e && mr_verdict_is_old(&v))
+    mr_verdict_advice(verdict, advice);
+    if (mr_verdict_is_old(verdict))
         line(text, MR_OLD_ADVICE, "\n");
-    for (unsigned i = 0; v.e && i < 2; i++) {
-        const struct mr_json *a = mr_verdict_advice(&v, advice[i]);
-        const char *words = mr_json_text(mr_json_at(a, "text")), *tried = mr_advice_tried(a);
-        int is_new = words && !strstr(headline(root, buf), words);
-        if (!words || (!is_new && !tried))
+    for (unsigned i = 0; i < 2; i++) {
+        const struct mr_advice_shown *a = &advice[i];
+        int is_new = a->text && !strstr(headline(verdict, buf), a->text);
+        if (!a->text || (!is_new && !a->tried))
             continue;
         if (is_new)
-            line(text, words, tried ? " " : "");
-        if (tried) {
+            line(text, a->text, a->tried ? " " : "");
+        if (a->tried) {
             line(text, "Predicted for ", "");
-            line(text, tried, "");
-            mr_markup_add(text, ": %.0f images/s, measured: %.0f.",
-                          mr_json_number(mr_json_at(a, "predicted_images_per_s")),
-                          mr_json_number(mr_json_at(a, "measured_images_per_s")));
+            line(text, a->tried, "");
+            mr_markup_add(text, ": %.0f images/s, measured: %.0f.", a->predicted, a->measured);
         }
         mr_markup_add(text, "\n");
     }
@@ -392,21 +405,28 @@ static void advice_lines(const struct mr_json *root, struct mr_markup *text)
 int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct mr_error *err)
 {
     const struct {
-        const char *experiment, *field, *pattern, *what, *unit;
+        enum mr_experiment_number experiment;
+        const struct mr_field *field;
+        const char *pattern, *what, *unit;
     } rows[] = {
-        {"baseline", "read_mb_per_s", "seq", "sequential read", "MB/s"},
-        {"baseline", "write_mb_per_s", "seq", "sequential write", "MB/s"},
-        {"baseline", "read_mb_per_s", "random-imagenet", "random read, ImageNet's sizes", "MB/s"},
-        {"read", "images_per_s", NULL,
+        {MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, read_mb_per_s), "seq", "sequential read",
+         "MB/s"},
+        {MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, write_mb_per_s), "seq",
+         "sequential write", "MB/s"},
+        {MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, read_mb_per_s), "random-imagenet",
+         "random read, ImageNet's sizes", "MB/s"},
+        {MR_EXPERIMENT_read, MR_FIELD(read_point, images_per_s), NULL,
          is_proven(root) ? "files read, cold, best" : "files read, cold unproven", "/s"},
-        {"decode", "images_per_s", NULL, "images decoded, best", "/s"},
+        {MR_EXPERIMENT_decode, MR_FIELD(decode_point, images_per_s), NULL, "images decoded, best",
+         "/s"},
     };
     char number[32], words[MR_HEADLINE];
     int code = check(root, err);
     if (code)
         return code;
-    line(text, headline(root, words), "\n");
-    advice_lines(root, text);
+    struct mr_verdict_point verdict = verdict_of(root);
+    line(text, headline(&verdict, words), "\n");
+    advice_lines(&verdict, text);
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         double x = best_of(root, rows[i].experiment, rows[i].field, rows[i].pattern);
         if (isfinite(x))

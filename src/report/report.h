@@ -10,10 +10,15 @@
 #include "json.h"
 #include "markup.h"
 
+struct mr_section_row; /* section.h */
+
 struct mr_report_opts {
     /* Called for each plot with its CSV text; nonzero ends the rendering with that code. */
     int (*on_csv)(void *ctx, const char *id, const char *text, size_t len);
     void *ctx;
+    /* The sections of the page; NULL = one for each experiment of a study. */
+    const struct mr_section_row *sections;
+    unsigned n_sections;
 };
 
 /* 0; -EBADMSG with words when the JSON is no study's; -ENOMEM. */

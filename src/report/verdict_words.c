@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-int mr_verdict_is_old(const struct mr_view *v)
+int mr_verdict_is_old(const struct mr_verdict_point *p)
 {
-    return mr_view_text(v, 0, "recommendation.text") &&
-           !mr_view_text(v, 0, "recommendation.status");
+    struct mr_recommendation r = mr_recommendation_of(p->recommendation);
+    return r.text && !r.status;
 }
 
-const char *mr_verdict_text(const struct mr_view *v, char *buf, size_t cap)
+const char *mr_verdict_text(const struct mr_verdict_point *p, char *buf, size_t cap)
 {
-    const char *text = mr_view_text(v, 0, "text");
-    const char *at = text && mr_verdict_is_old(v)
-                         ? strstr(text, mr_view_text(v, 0, "recommendation.text"))
+    const char *text = p->text;
+    const char *at = text && mr_verdict_is_old(p)
+                         ? strstr(text, mr_recommendation_of(p->recommendation).text)
                          : NULL;
     if (!at)
         return text;
@@ -25,18 +25,24 @@ const char *mr_verdict_text(const struct mr_view *v, char *buf, size_t cap)
     return buf;
 }
 
-const struct mr_json *mr_verdict_advice(const struct mr_view *v, const char *which)
+void mr_verdict_advice(const struct mr_verdict_point *p, struct mr_advice_shown out[2])
 {
-    return mr_verdict_is_old(v) ? NULL : mr_view_at(v, 0, which);
-}
-
-const char *mr_advice_tried(const struct mr_json *advice)
-{
-    const char *status = mr_json_text(mr_json_at(advice, "status"));
-    const struct mr_json *tried = mr_json_at(advice, "tried");
-    if (!isfinite(mr_json_number(mr_json_at(advice, "predicted_images_per_s")) +
-                  mr_json_number(mr_json_at(advice, "measured_images_per_s"))) ||
-        (status && !strcmp(status, "no model")))
-        return NULL;
-    return mr_json_is_true(tried) ? "smaller images" : mr_json_text(tried);
+    struct mr_recommendation r = mr_recommendation_of(p->recommendation);
+    struct mr_smaller_images s = mr_smaller_images_of(p->smaller_images);
+    int old = mr_verdict_is_old(p), no_model = r.status && !strcmp(r.status, "no model");
+    out[0] = (struct mr_advice_shown){.text = old ? NULL : r.text,
+                                      .tried = old || no_model ? NULL : r.tried,
+                                      .now = old ? NAN : r.now_images_per_s,
+                                      .now_predicted = r.now_predicted_images_per_s,
+                                      .predicted = r.predicted_images_per_s,
+                                      .measured = r.measured_images_per_s};
+    out[1] = (struct mr_advice_shown){.text = old ? NULL : s.text,
+                                      .tried = !old && s.tried ? "smaller images" : NULL,
+                                      .now = NAN,
+                                      .now_predicted = NAN,
+                                      .predicted = s.predicted_images_per_s,
+                                      .measured = s.measured_images_per_s};
+    for (unsigned i = 0; i < 2; i++)
+        if (!isfinite(out[i].predicted + out[i].measured))
+            out[i].tried = NULL;
 }

@@ -11,13 +11,21 @@
     "study --only verdict makes it anew."
 
 /* 1 when the advice of that verdict is such. */
-int mr_verdict_is_old(const struct mr_view *v);
+int mr_verdict_is_old(const struct mr_verdict_point *p);
 /* The headline without advice that is old; NULL when there is none.  `buf` is room for it. */
-const char *mr_verdict_text(const struct mr_view *v, char *buf, size_t cap);
-/* `recommendation` or `smaller_images` of docs/json.md; NULL when absent or old. */
-const struct mr_json *mr_verdict_advice(const struct mr_view *v, const char *which);
-/* What a piece of advice is a prediction of: "--threads 4".  NULL when nothing was predicted and
- * measured, or by a model that does not hold. */
-const char *mr_advice_tried(const struct mr_json *advice);
+const char *mr_verdict_text(const struct mr_verdict_point *p, char *buf, size_t cap);
+
+/* A piece of advice, as far as it is shown. */
+struct mr_advice_shown {
+    const char *text; /* NULL: there is none, or it is old */
+    /* What was predicted and measured: "--threads 4".  NULL when nothing was, or by a model that
+     * does not hold. */
+    const char *tried;
+    double now, now_predicted;  /* images/s; NaN: not known */
+    double predicted, measured; /* of what was tried */
+};
+
+/* The recommended configuration, and smaller images. */
+void mr_verdict_advice(const struct mr_verdict_point *p, struct mr_advice_shown out[2]);
 
 #endif

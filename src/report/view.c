@@ -2,6 +2,7 @@
 #include "view.h"
 
 #include "plot.h"
+#include "section.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -9,49 +10,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct mr_json *mr_view_find(const struct mr_json *root, const char *experiment)
+const char *mr_one_word(enum mr_one one)
 {
-    const struct mr_json *list = mr_json_at(root, "results");
-    char path[32];
-    for (unsigned i = 0; list && i < mr_json_len(list); i++) {
-        snprintf(path, sizeof path, "%u.experiment", i);
-        const char *name = mr_json_text(mr_json_at(list, path));
-        snprintf(path, sizeof path, "%u", i);
-        if (name && !strcmp(name, experiment))
-            return mr_json_at(list, path);
-    }
-    return NULL;
+    static const char *const words[MR_N_ONES] = {"run", "step", "checkpoint"};
+    return words[one];
 }
 
 unsigned mr_view_n(const struct mr_view *v)
 {
-    const struct mr_json *points = mr_json_at(v->e, "points");
-    return points ? (unsigned)mr_json_len(points) : 0;
+    return (unsigned)mr_result_n_points(v->e);
 }
 
-const struct mr_json *mr_view_at(const struct mr_view *v, unsigned i, const char *field)
+const struct mr_json *mr_view_point(const struct mr_view *v, unsigned i)
 {
-    char path[128];
-    snprintf(path, sizeof path, "points.%u.%s", i, field);
-    return mr_json_at(v->e, path);
+    return mr_result_point(v->e, i);
 }
 
-double mr_view_number(const struct mr_view *v, unsigned i, const char *field)
+struct mr_any_point mr_view_any(const struct mr_view *v, unsigned i)
 {
-    const struct mr_json *j = mr_view_at(v, i, field);
-    return j ? mr_json_number(j) : NAN;
+    return mr_any_point_of(mr_view_point(v, i));
 }
 
-const char *mr_view_text(const struct mr_view *v, unsigned i, const char *field)
+const struct mr_json *mr_view_each(const struct mr_view *v, unsigned i)
 {
-    const struct mr_json *j = mr_view_at(v, i, field);
-    return j ? mr_json_text(j) : NULL;
+    return v->section->each ? mr_field_list(v->section->each, mr_view_point(v, i)) : NULL;
 }
 
-int mr_view_flag(const struct mr_view *v, unsigned i, const char *field)
+enum mr_one mr_view_one(const struct mr_view *v, unsigned i)
 {
-    const struct mr_json *j = mr_view_at(v, i, field);
-    return j && mr_json_is_true(j);
+    return mr_view_each(v, i) ? v->section->each_of : MR_ONE_RUN;
+}
+
+unsigned mr_view_n_each(const struct mr_view *v, unsigned i)
+{
+    const struct mr_json *list = mr_view_each(v, i);
+    return list ? (unsigned)mr_json_len(list) : 0;
 }
 
 double mr_item(const struct mr_json *list, unsigned k)
@@ -59,9 +52,8 @@ double mr_item(const struct mr_json *list, unsigned k)
     return list && k < mr_json_len(list) ? mr_json_number(mr_json_item(list, k)) : NAN;
 }
 
-void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, double *lo, double *hi)
+void mr_list_range(const struct mr_json *list, double *lo, double *hi)
 {
-    const struct mr_json *list = mr_view_at(v, i, field);
     unsigned n = list ? (unsigned)mr_json_len(list) : 0;
     *lo = INFINITY;
     *hi = -INFINITY;
@@ -74,31 +66,6 @@ void mr_view_spread(const struct mr_view *v, unsigned i, const char *field, doub
     }
     if (n < 2 || !(*hi > *lo))
         *lo = *hi = 0;
-}
-
-const char *mr_view_each(const struct mr_view *v, unsigned i, const char **one)
-{
-    static const char *const lists[][2] = {
-        {"runs", "run"},
-        {"each_step_s", "step"},
-        {"each_s_per_image", "step"},
-        {"each_stall_s", "checkpoint"},
-        {"each_read_share", "step"},
-        {"each_read_mb_per_s", "step"},
-    };
-    for (unsigned k = 0; k < sizeof lists / sizeof *lists; k++)
-        if (mr_json_is_array(mr_view_at(v, i, lists[k][0]))) {
-            *one = lists[k][1];
-            return lists[k][0];
-        }
-    *one = "run";
-    return NULL;
-}
-
-unsigned mr_view_n_each(const struct mr_view *v, unsigned i)
-{
-    const char *one, *list = mr_view_each(v, i, &one);
-    return list ? (unsigned)mr_json_len(mr_view_at(v, i, list)) : 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -122,24 +89,27 @@ static void quarters(const struct mr_json *list, double *lo, double *hi)
     free(x);
 }
 
-double mr_view_list_spread(const struct mr_view *v, unsigned i, const char *list)
+double mr_list_spread(const struct mr_json *list, enum mr_one of)
 {
-    const struct mr_json *each = mr_view_at(v, i, list);
-    unsigned n = mr_json_is_array(each) ? (unsigned)mr_json_len(each) : 0;
+    unsigned n = mr_json_is_array(list) ? (unsigned)mr_json_len(list) : 0;
     double lo, hi;
     if (n < 2)
         return NAN;
-    if (strncmp(list, "each_", 5) || n < MR_VIEW_MANY)
-        mr_view_spread(v, i, list, &lo, &hi);
+    if (of == MR_ONE_RUN || n < MR_VIEW_MANY)
+        mr_list_range(list, &lo, &hi);
     else
-        quarters(each, &lo, &hi);
+        quarters(list, &lo, &hi);
     return hi + lo > 0 ? 2 * (hi - lo) / (hi + lo) : 0;
 }
 
-double mr_view_stall(const struct mr_view *v, unsigned i)
+double mr_stall_of_one(const struct mr_checkpoint_point *p)
 {
-    double n = mr_view_number(v, i, "checkpoints");
-    return mr_view_number(v, i, "stall_s") / (n > 1 ? n : 1);
+    return p->stall_s / (p->checkpoints > 1 ? p->checkpoints : 1);
+}
+
+int mr_is_text(const char *a, const char *b)
+{
+    return a && b && !strcmp(a, b);
 }
 
 const char *mr_storage_words(const char *storage, int emulated, char *buf, size_t cap)
@@ -169,25 +139,8 @@ const char *mr_pattern_words(const char *pattern)
 
 const char *mr_view_storage(const struct mr_view *v, unsigned i, char *buf, size_t cap)
 {
-    return mr_storage_words(mr_view_text(v, i, "storage"), mr_view_flag(v, i, "emulated"), buf,
-                            cap);
-}
-
-unsigned mr_view_origins(const struct mr_view *v, const struct mr_experiment *x)
-{
-    unsigned origins = 0;
-    for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const char *device = mr_view_text(v, i, "device");
-        int emulated = mr_view_flag(v, i, "emulated");
-        int accelerator = device && !strncmp(device, "emulated:", 9);
-        if (emulated)
-            origins |= 1u << x->emulated;
-        else if (accelerator)
-            origins |= 1u << MR_ORIGIN_PREDICTED;
-        if (!emulated)
-            origins |= 1u << MR_ORIGIN_REAL;
-    }
-    return origins;
+    struct mr_any_point p = mr_view_any(v, i);
+    return mr_storage_words(p.storage, p.emulated, buf, cap);
 }
 
 /* Is there a single value?  A timeline's are lo and hi. */

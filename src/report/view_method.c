@@ -1,7 +1,7 @@
 /* view_method.c - how an experiment's figures came about, from its points: what was cold and
  * whether that is proven, how often it was measured, and how far the runs, or the steps or
  * checkpoints of a run, lie apart. */
-#include "view_parts.h"
+#include "section.h"
 
 #include "scale.h"
 
@@ -18,7 +18,7 @@ static unsigned n_cold(const struct mr_view *v, const char *a, const char *b)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const char *cold = mr_view_text(v, i, "cold");
+        const char *cold = mr_view_any(v, i).cold;
         n += cold && (!strcmp(cold, a) || !strcmp(cold, b));
     }
     return n;
@@ -28,8 +28,10 @@ static void tell_cold(const struct mr_view *v, struct mr_markup *out)
 {
     unsigned proven = n_cold(v, "data", "data+metadata"), doubtful = n_cold(v, "unproven", "");
     unsigned emulated = 0;
-    for (unsigned i = 0; i < mr_view_n(v); i++)
-        emulated += mr_view_flag(v, i, "emulated") && mr_view_text(v, i, "storage");
+    for (unsigned i = 0; i < mr_view_n(v); i++) {
+        struct mr_any_point p = mr_view_any(v, i);
+        emulated += p.emulated && p.storage;
+    }
     if (proven) {
         mr_markup_add(out, "<p>Cache: ");
         plural(out, proven, "point");
@@ -49,16 +51,16 @@ static void tell_cold(const struct mr_view *v, struct mr_markup *out)
 }
 
 /* The points that are of several runs, or steps, or checkpoints; `one` says of which. */
-static void tell_several(const struct mr_view *v, const char *one, struct mr_markup *out)
+static void tell_several(const struct mr_view *v, enum mr_one one, struct mr_markup *out)
 {
+    const char *word = mr_one_word(one);
     double largest = 0;
     unsigned several = 0, fewest = 0, most = 0;
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const char *of, *list = mr_view_each(v, i, &of);
         unsigned n = mr_view_n_each(v, i);
-        if (n < 2 || strcmp(of, one))
+        if (n < 2 || mr_view_one(v, i) != one)
             continue;
-        double spread = mr_view_list_spread(v, i, list);
+        double spread = mr_list_spread(mr_view_each(v, i), one);
         fewest = several && fewest < n ? fewest : n;
         most = most > n ? most : n;
         several++;
@@ -69,41 +71,37 @@ static void tell_several(const struct mr_view *v, const char *one, struct mr_mar
     mr_markup_add(out, "<p>Spread: ");
     plural(out, several, "point");
     if (fewest == most)
-        mr_markup_add(out, " of %u %ss each; ", most, one);
+        mr_markup_add(out, " of %u %ss each; ", most, word);
     else
-        mr_markup_add(out, " of %u to %u %ss; ", fewest, most, one);
-    if (fewest >= MR_VIEW_MANY && strcmp(one, "run"))
-        mr_markup_add(out, "the middle half of a point's %ss lies within at most %.1f%%.</p>", one,
+        mr_markup_add(out, " of %u to %u %ss; ", fewest, most, word);
+    if (fewest >= MR_VIEW_MANY && one != MR_ONE_RUN)
+        mr_markup_add(out, "the middle half of a point's %ss lies within at most %.1f%%.</p>", word,
                       100 * largest);
     else
         mr_markup_add(out,
                       "between the slowest and the fastest %s of a point lie at most %.1f%% of "
                       "their middle.</p>",
-                      one, 100 * largest);
+                      word, 100 * largest);
 }
 
 /* Those of a single one.  A point that has an empty list is of none: a run without checkpoints. */
-static void tell_single(const struct mr_view *v, const char *one, struct mr_markup *out)
+static void tell_single(const struct mr_view *v, enum mr_one one, struct mr_markup *out)
 {
     unsigned once = 0;
-    for (unsigned i = 0; i < mr_view_n(v); i++) {
-        const char *of, *list = mr_view_each(v, i, &of);
-        once += mr_view_n_each(v, i) == !!list && !strcmp(of, one);
-    }
+    for (unsigned i = 0; i < mr_view_n(v); i++)
+        once += mr_view_n_each(v, i) == !!mr_view_each(v, i) && mr_view_one(v, i) == one;
     if (once) {
         mr_markup_add(out, "<p>Spread: ");
         plural(out, once, "point");
-        mr_markup_add(out, " of one %s: no spread is known.</p>", one);
+        mr_markup_add(out, " of one %s: no spread is known.</p>", mr_one_word(one));
     }
 }
 
 static void tell_spread(const struct mr_view *v, struct mr_markup *out)
 {
-    static const char *const ones[] = {"run", "step", "checkpoint"};
-    const char *of;
-    if (mr_view_at(v, 0, "rates") && !mr_view_each(v, 0, &of)) { /* the verdict's one point */
-        double n = mr_view_number(v, 0, "rounds");
-        n = n > 0 ? n : mr_view_number(v, 0, "runs");
+    if (v->section->medians) {
+        struct mr_medians m = mr_medians_of(mr_view_point(v, 0));
+        double n = m.rounds > 0 ? m.rounds : m.runs;
         if (n > 1 && n < 1e6)
             mr_markup_add(out, "<p>Spread: the pipeline's rates are medians of %.0f runs each", n);
         else
@@ -111,20 +109,20 @@ static void tell_spread(const struct mr_view *v, struct mr_markup *out)
         mr_markup_add(out, "; how far these lie apart was not kept.</p>");
         return;
     }
-    for (unsigned k = 0; k < sizeof ones / sizeof *ones; k++) {
-        tell_several(v, ones[k], out);
-        tell_single(v, ones[k], out);
+    for (enum mr_one one = 0; one < MR_N_ONES; one++) {
+        tell_several(v, one, out);
+        tell_single(v, one, out);
     }
 }
 
 /* "Steps of a run: 2 to 3." for a number that points have; nothing when none has it. */
-static void tell_size(const struct mr_view *v, const char *field, double unit, const char *what,
-                      struct mr_markup *out)
+static void tell_size(const struct mr_view *v, const struct mr_field *field, double unit,
+                      const char *what, struct mr_markup *out)
 {
     double least = INFINITY, most = 0;
     char a[32], b[32];
     for (unsigned i = 0; i < mr_view_n(v); i++) {
-        double x = mr_view_number(v, i, field) / unit;
+        double x = mr_field_number(field, mr_view_point(v, i)) / unit;
         if (!(x > 0) || !isfinite(x))
             continue;
         least = fmin(least, x);
@@ -138,12 +136,12 @@ static void tell_size(const struct mr_view *v, const char *field, double unit, c
     mr_markup_add(out, ".</p>");
 }
 
-void mr_show_method(struct mr_view *v)
+void mr_view_method(struct mr_view *v)
 {
     if (mr_view_n(v)) {
-        tell_size(v, "steps", 1, "Steps of a run", v->out);
-        tell_size(v, "images", 1, "Images drawn in a run", v->out);
-        tell_size(v, "file_bytes", 1 << 20, "Size of the file, MiB", v->out);
+        tell_size(v, MR_FIELD(any_point, steps), 1, "Steps of a run", v->out);
+        tell_size(v, MR_FIELD(any_point, images), 1, "Images drawn in a run", v->out);
+        tell_size(v, MR_FIELD(any_point, file_bytes), 1 << 20, "Size of the file, MiB", v->out);
         tell_cold(v, v->out);
         tell_spread(v, v->out);
     }

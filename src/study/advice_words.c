@@ -5,6 +5,7 @@
 #include "advice_words.h"
 
 #include "device.h"
+#include "points.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,26 +103,25 @@ void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings 
 struct mr_json *mr_advice_json(const struct mr_advice_opts *o, const struct mr_findings *f,
                                const struct mr_advice *a)
 {
-    struct mr_json *to = mr_json_object();
-    int recommended = a->standing == MR_ADVICE_CHANGE;
     char text[400], tried[96];
     mr_advice_text(o, a, tried, sizeof tried);
     mr_advice_explain(o, f, a, text, sizeof text);
-    mr_json_set(to, "text", mr_json_string(text));
-    mr_json_set(to, "status", mr_json_string(mr_advice_standing_name(a->standing)));
-    mr_json_set(to, "change", mr_json_string(recommended ? tried : NULL));
-    mr_json_set(to, "tried", mr_json_string(tried));
-    mr_json_set(to, "now_per_s", mr_json_real(f->cold));
-    mr_json_set(to, "predicted_per_s", mr_json_real(a->predicted_per_s));
-    mr_json_set(to, "measured_per_s", mr_json_real(a->measured.per_s));
-    mr_json_set(to, "now_images_per_s", mr_json_real(f->cold));
-    mr_json_set(to, "now_predicted_images_per_s", mr_json_real(a->now_per_s));
-    mr_json_set(to, "predicted_images_per_s", mr_json_real(a->predicted_per_s));
-    mr_json_set(to, "measured_images_per_s", mr_json_real(a->measured.per_s));
-    mr_json_set(to, "error", mr_json_real(fabs(a->predicted_per_s / a->measured.per_s - 1)));
-    mr_json_set(to, "emulated", mr_json_bool(a->on_tier));
-    mr_json_set(to, "cold", mr_json_string(a->measured.cold));
-    mr_json_set(to, "late_share",
-                a->on_tier ? mr_json_real(a->measured.late_share) : mr_json_null());
-    return to;
+    struct mr_recommendation r = {
+        .text = text,
+        .status = mr_advice_standing_name(a->standing),
+        .change = a->standing == MR_ADVICE_CHANGE ? tried : NULL,
+        .tried = tried,
+        .now_per_s = f->cold,
+        .predicted_per_s = a->predicted_per_s,
+        .measured_per_s = a->measured.per_s,
+        .now_images_per_s = f->cold,
+        .now_predicted_images_per_s = a->now_per_s,
+        .predicted_images_per_s = a->predicted_per_s,
+        .measured_images_per_s = a->measured.per_s,
+        .error = fabs(a->predicted_per_s / a->measured.per_s - 1),
+        .emulated = a->on_tier,
+        .cold = a->measured.cold,
+        .late_share = a->on_tier ? a->measured.late_share : NAN,
+    };
+    return mr_recommendation_json(&r);
 }

@@ -74,20 +74,6 @@ static struct mr_json *each_step(const struct mr_json *time, const struct mr_jso
     return list;
 }
 
-/* Takes the series' arrays. */
-static struct mr_json *point(struct mr_lab *lab, const struct series *series, double begin_s,
-                             double end_s)
-{
-    struct mr_json *p = mr_lab_storage_json(&lab->storage[0]);
-    mr_json_set(p, "block_device", mr_studied_disk_json(&series->disk));
-    mr_json_set(p, "time_s", series->time);
-    mr_json_set(p, "read_mb_per_s", series->read);
-    mr_json_set(p, "write_mb_per_s", series->write);
-    mr_json_set(p, "begin_s", mr_json_real(begin_s));
-    mr_json_set(p, "end_of_run_s", mr_json_real(end_s));
-    return p;
-}
-
 static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int checkpoints)
 {
     struct mr_train_opts t;
@@ -129,17 +115,25 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         r = mr_lab_train(lab, &lab->storage[0], &t, &input, &result);
         mr_sampler_close(sampler);
         double end = (double)(mr_clock_ns() - series.start_ns) / 1e9 - result.drain_s;
-        struct mr_json *p = point(lab, &series, begin, checkpoints ? end : NAN);
-        kept = 1;
-        mr_json_set(p, "each_read_mb_per_s", each_step(series.time, series.read, &result, end));
-        mr_json_set(p, "each_write_mb_per_s", each_step(series.time, series.write, &result, end));
-        mr_json_set(p, "variant", mr_json_string(name));
-        mr_json_set(p, "device", mr_json_string(t.device.name));
-        mr_lab_input_json(p, &input);
-        if (!r)
-            mr_lab_point(lab, p);
-        else
-            mr_json_free(p);
+        if (!r) {
+            kept = 1;
+            struct mr_activity_point p = {
+                .storage = lab->storage[0].name,
+                .emulated = lab->storage[0].device != NULL,
+                .block_device = series.disk.name[0] ? series.disk.name : NULL,
+                .time_s = series.time,
+                .read_mb_per_s = series.read,
+                .write_mb_per_s = series.write,
+                .begin_s = begin,
+                .end_of_run_s = checkpoints ? end : NAN,
+                .each_read_mb_per_s = each_step(series.time, series.read, &result, end),
+                .each_write_mb_per_s = each_step(series.time, series.write, &result, end),
+                .variant = name,
+                .device = t.device.name,
+                .cold = input.cold,
+                .late_share = input.late_share};
+            mr_lab_point(lab, mr_activity_point_json(&p));
+        }
         mr_train_result_fini(&result);
     }
     if (!kept) {
@@ -154,7 +148,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
     return r;
 }
 
-int mr_exp_activity(struct mr_lab *lab)
+static int run(struct mr_lab *lab)
 {
     static const char *const more[] = {"--prefetch 1", "--prefetch 0",
                                        "--checkpoint fast --drain slow --mode burst --every " TEXT(
@@ -176,3 +170,5 @@ int mr_exp_activity(struct mr_lab *lab)
                     1);
     return r;
 }
+
+const struct mr_experiment mr_experiment_activity = {.quick_s = 36, .full_s = 260, .run = run};

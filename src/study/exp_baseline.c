@@ -39,12 +39,9 @@ static void take(struct mr_lab *lab, struct mr_lab_storage *s, const struct mr_b
 {
     for (unsigned i = 0; i < b->n_results; i++) {
         const struct mr_baseline_result *r = &b->result[i];
-        struct mr_json *p = mr_baseline_result_json(b, r, o);
-        mr_json_set(p, "storage", mr_json_string(s->name));
-        mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
-        mr_json_set(p, "calibrated",
-                    s->device ? mr_json_string(mr_device_calibrated(s->device)) : mr_json_null());
-        mr_lab_point(lab, p);
+        struct mr_baseline_point p = mr_baseline_result_point(b, r, o);
+        p.storage = s->name;
+        mr_lab_point(lab, mr_baseline_point_json(&p));
         if (r->pattern == MR_PATTERN_RANDOM_IMAGENET && (s->device || lab->same_storage))
             s->random_mb_per_s = r->read_mb_per_s;
     }
@@ -114,7 +111,7 @@ static int measure(struct mr_lab *lab, struct mr_lab_storage *s)
     return r;
 }
 
-int mr_exp_baseline(struct mr_lab *lab)
+static int run(struct mr_lab *lab)
 {
     int r = 0;
     if (!lab->same_storage)
@@ -124,3 +121,5 @@ int mr_exp_baseline(struct mr_lab *lab)
         r = measure(lab, &lab->storage[i]);
     return r;
 }
+
+const struct mr_experiment mr_experiment_baseline = {.quick_s = 60, .full_s = 1150, .run = run};

@@ -74,31 +74,31 @@ static struct mr_json *stalls(const struct mr_train_result *r, unsigned every)
     return list;
 }
 
-static struct mr_json *point(const struct way *w, const struct mr_train_result *r, unsigned every)
+static struct mr_json *point(const struct way *w, const struct mr_train_result *r, unsigned every,
+                             double late_share)
 {
-    struct mr_json *p = mr_json_object();
     double stall = r->checkpoint_stall_s, fast = NAN, slow = NAN, per_one = 0;
     if (r->n_records) {
         fast = r->record[0].durable_fast_s;
         slow = w->drain ? r->record[0].durable_slow_s : NAN;
         per_one = stall / r->n_records;
     }
-    mr_json_set(p, "mode", mr_json_string(w->name));
-    mr_json_set(p, "storage", mr_json_string(w->storage));
-    mr_json_set(p, "drain", mr_json_string(w->drain));
-    mr_json_set(p, "emulated", mr_json_bool(w->storage && strcmp(w->storage, "disk")));
-    mr_json_set(p, "steps", mr_json_int((int64_t)r->steps));
-    mr_json_set(p, "step_s", mr_json_real(STEP_S));
-    mr_json_set(p, "seconds", mr_json_real(r->seconds));
-    mr_json_set(p, "checkpoints", mr_json_int(r->n_records));
-    mr_json_set(p, "stall_s", mr_json_real(stall));
-    mr_json_set(p, "each_stall_s", stalls(r, every));
-    mr_json_set(p, "share", mr_json_real(per_one / (per_one + EVERY * STEP_S)));
-    mr_json_set(p, "durable_fast_s", mr_json_real(fast));
-    mr_json_set(p, "durable_slow_s", mr_json_real(slow));
-    mr_json_set(p, "bytes",
-                r->n_records ? mr_json_int((int64_t)r->record[0].bytes) : mr_json_int(0));
-    return p;
+    struct mr_checkpoint_point p = {.mode = w->name,
+                                    .storage = w->storage,
+                                    .emulated = w->storage && strcmp(w->storage, "disk"),
+                                    .drain = w->drain,
+                                    .steps = (double)r->steps,
+                                    .step_s = STEP_S,
+                                    .seconds = r->seconds,
+                                    .checkpoints = r->n_records,
+                                    .stall_s = stall,
+                                    .each_stall_s = stalls(r, every),
+                                    .share = per_one / (per_one + EVERY * STEP_S),
+                                    .durable_fast_s = fast,
+                                    .durable_slow_s = slow,
+                                    .bytes = r->n_records ? (double)r->record[0].bytes : 0,
+                                    .late_share = late_share};
+    return mr_checkpoint_point_json(&p);
 }
 
 static int measure(struct mr_lab *lab, const struct way *w)
@@ -130,11 +130,8 @@ static int measure(struct mr_lab *lab, const struct way *w)
         r = mr_lab_make_ready(lab, &t, &input);
     if (!r) {
         r = mr_lab_train(lab, &lab->storage[IMAGES], &t, &input, &result);
-        if (!r) {
-            struct mr_json *p = point(w, &result, plan.every);
-            mr_json_set(p, "late_share", mr_json_real(input.late_share));
-            mr_lab_point(lab, p);
-        }
+        if (!r)
+            mr_lab_point(lab, point(w, &result, plan.every, input.late_share));
         mr_train_result_fini(&result);
     }
     if (fast[0])
@@ -157,7 +154,7 @@ static void tell_command(struct mr_lab *lab, const struct way *w)
                    drain);
 }
 
-int mr_exp_checkpoint(struct mr_lab *lab)
+static int run(struct mr_lab *lab)
 {
     int r = mr_lab_checkpoint_room(lab, lab->err);
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
@@ -167,3 +164,5 @@ int mr_exp_checkpoint(struct mr_lab *lab)
         r = measure(lab, &ways[i]);
     return r;
 }
+
+const struct mr_experiment mr_experiment_checkpoint = {.quick_s = 87, .full_s = 1600, .run = run};

@@ -9,6 +9,7 @@
 #include "studied_disk.h"
 #include "survey.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define SURVEY_S   1.5  /* quick: looking at sizes, */
@@ -30,14 +31,13 @@ static struct mr_json *requests(struct mr_lab *lab, const struct mr_system_sampl
         if (!mr_studied_disk_has(&disk, d) || !d->total.side[MR_DISK_READ].ios)
             continue;
         mr_disk_rates_of(&d->total, seconds, &rates);
-        struct mr_json *o = mr_json_object();
-        mr_json_set(o, "device", mr_json_string(d->name));
-        mr_json_set(o, "read_kb", mr_json_real(rates.side[MR_DISK_READ].size));
-        mr_json_set(o, "wait_ms", mr_json_real(rates.side[MR_DISK_READ].wait));
-        mr_json_set(o, "queue", mr_json_real(rates.side[MR_DISK_READ].qlen));
-        mr_json_set(o, "svc_ms", mr_json_real(rates.svctim));
-        mr_json_set(o, "util", mr_json_real(rates.util));
-        mr_json_append(list, o);
+        struct mr_device_requests seen = {.device = d->name,
+                                          .read_kb = rates.side[MR_DISK_READ].size,
+                                          .wait_ms = rates.side[MR_DISK_READ].wait,
+                                          .queue = rates.side[MR_DISK_READ].qlen,
+                                          .svc_ms = rates.svctim,
+                                          .util = rates.util};
+        mr_json_append(list, mr_device_requests_json(&seen));
     }
     return list;
 }
@@ -71,7 +71,7 @@ static void tell_reading(struct mr_lab *lab, const struct mr_pipeline_opts *o, u
 }
 
 /* Read cold once while the device is watched: everything, or what a quick study has time for. */
-static int watch_reading(struct mr_lab *lab, struct mr_json *p)
+static int watch_reading(struct mr_lab *lab, struct mr_files_point *p)
 {
     struct mr_sampler *sampler;
     struct mr_sampler_opts so = {.interval_ns = 1000000000};
@@ -96,12 +96,12 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
     }
     int64_t n = read_boxed(lab, pipe);
     const struct mr_system_sample *s = mr_sampler_take(sampler);
-    mr_json_set(p, "requests", s ? requests(lab, s) : mr_json_array());
-    mr_json_set(p, "images_read", mr_json_int(n));
+    p->requests = s ? requests(lab, s) : mr_json_array();
+    p->images_read = (double)n;
     mr_sampler_close(sampler);
     mr_pipeline_get_stats(pipe, &stats);
     mr_lab_note_replaced(lab, &input, stats.replaced);
-    mr_json_set(p, "cold", mr_json_string(input.cold));
+    p->cold = input.cold;
     if (n >= 0)
         tell_reading(lab, &o, (uint64_t)n);
     if (n < 0)
@@ -110,7 +110,25 @@ static int watch_reading(struct mr_lab *lab, struct mr_json *p)
     return n < 0 ? (int)n : 0;
 }
 
-int mr_exp_files(struct mr_lab *lab)
+/* From the smallest bin that has a file to the largest. */
+static struct mr_json *histogram(const struct mr_survey *survey)
+{
+    struct mr_json *bins = mr_json_array();
+    unsigned first = MR_SURVEY_BINS, last = 0;
+    for (unsigned i = 0; i < MR_SURVEY_BINS; i++)
+        if (survey->bin[i]) {
+            first = i < first ? i : first;
+            last = i;
+        }
+    for (unsigned i = first; i <= last && first < MR_SURVEY_BINS; i++) {
+        struct mr_size_bin bin = {.to_bytes = (double)((int64_t)1 << i),
+                                  .n = (double)survey->bin[i]};
+        mr_json_append(bins, mr_size_bin_json(&bin));
+    }
+    return bins;
+}
+
+static int run(struct mr_lab *lab)
 {
     struct mr_survey survey;
     int boxed = !lab->o->full && mr_dataset_size(lab->o->data) > SURVEY_ALL;
@@ -122,24 +140,15 @@ int mr_exp_files(struct mr_lab *lab)
     int r = mr_survey_run(lab->o->data, &o, &survey);
     if (r)
         return mr_fail(lab->err, r, "the data set could not be looked at: %s", mr_errno_text(r));
-    struct mr_json *p = mr_json_object(), *bins = mr_json_array();
-    unsigned first = MR_SURVEY_BINS, last = 0;
-    for (unsigned i = 0; i < MR_SURVEY_BINS; i++)
-        if (survey.bin[i]) {
-            first = i < first ? i : first;
-            last = i;
-        }
-    for (unsigned i = first; i <= last && first < MR_SURVEY_BINS; i++) {
-        struct mr_json *b = mr_json_object();
-        mr_json_set(b, "to_bytes", mr_json_int((int64_t)1 << i));
-        mr_json_set(b, "n", mr_json_int((int64_t)survey.bin[i]));
-        mr_json_append(bins, b);
-    }
-    mr_json_set(p, "samples", mr_json_int((int64_t)survey.samples));
-    mr_json_set(p, "looked_at", mr_json_int((int64_t)survey.n_looked_at));
-    mr_json_set(p, "histogram", bins);
+    struct mr_files_point p = {.samples = (double)survey.samples,
+                               .looked_at = (double)survey.n_looked_at,
+                               .histogram = histogram(&survey),
+                               .images_read = NAN};
     mr_lab_say(lab, "reading, the device watched");
-    r = watch_reading(lab, p);
-    mr_lab_point(lab, p);
+    r = watch_reading(lab, &p);
+    mr_lab_point(lab, mr_files_point_json(&p));
     return r;
 }
+
+const struct mr_experiment mr_experiment_files = {
+    .quick_s = 4, .full_s = 2, .full_image_s = 0.001, .run = run};

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,15 +41,13 @@ static void add_phase(const struct mr_trace_summary *s, const char *name, int tr
     double hidden = train >= 0 && train != at
                         ? (double)mr_summary_overlap(s, (size_t)at, (size_t)train) / 1e9
                         : 0;
-    struct mr_json *o = mr_json_object();
-    mr_json_set(o, "name", mr_json_string(name));
-    mr_json_set(o, "union_s", mr_json_real(merged));
-    mr_json_set(o, "sum_s", mr_json_real((double)p->sum_ns / 1e9));
-    mr_json_set(o, "bytes", mr_json_int((int64_t)p->bytes));
-    mr_json_set(o, "mb_per_s",
-                p->bytes ? mr_json_real((double)p->bytes / merged / 1e6) : mr_json_null());
-    mr_json_set(o, "hidden_share", at == train ? mr_json_null() : mr_json_real(hidden / merged));
-    mr_json_append(phases, o);
+    struct mr_phase_times times = {.name = name,
+                                   .union_s = merged,
+                                   .sum_s = (double)p->sum_ns / 1e9,
+                                   .bytes = (double)p->bytes,
+                                   .mb_per_s = p->bytes ? (double)p->bytes / merged / 1e6 : NAN,
+                                   .hidden_share = at == train ? NAN : hidden / merged};
+    mr_json_append(phases, mr_phase_times_json(&times));
     for (size_t i = 0; i < p->n_when && i < MAX_SPANS; i++) {
         struct mr_json *span = mr_json_array();
         mr_json_append(span, mr_json_string(name));
@@ -81,21 +80,22 @@ static int read_trace(struct mr_lab *lab, const char *path, const char *shuffle,
     const struct mr_trace_log *logs[] = {log};
     r = mr_trace_summarize(logs, 1, &s);
     if (!r) {
-        struct mr_json *p = mr_lab_storage_json(&lab->storage[HDD]);
         struct mr_json *phases = mr_json_array(), *spans = mr_json_array();
         int train = find_phase(s, "Train"), read = find_phase(s, "Read");
         for (unsigned i = 0; i < sizeof shown / sizeof *shown; i++)
             add_phase(s, shown[i], train, phases, spans);
-        mr_json_set(p, "shuffle", mr_json_string(shuffle));
-        mr_json_set(p, "phases", phases);
-        mr_json_set(p, "spans", spans);
-        mr_json_set(p, "late_share", mr_json_real(input->late_share));
-        mr_json_set(p, "read_share_of_train",
-                    train >= 0 && read >= 0 ? mr_json_real((double)s->phase[read].union_ns /
-                                                           (double)s->phase[train].union_ns)
-                                            : mr_json_null());
-        mr_json_set(p, "each_read_share", step_shares(s));
-        mr_lab_point(lab, p);
+        struct mr_phases_point p = {
+            .storage = lab->storage[HDD].name,
+            .emulated = lab->storage[HDD].device != NULL,
+            .shuffle = shuffle,
+            .phases = phases,
+            .spans = spans,
+            .late_share = input->late_share,
+            .read_share_of_train = train >= 0 && read >= 0 ? (double)s->phase[read].union_ns /
+                                                                 (double)s->phase[train].union_ns
+                                                           : NAN,
+            .each_read_share = step_shares(s)};
+        mr_lab_point(lab, mr_phases_point_json(&p));
     }
     mr_trace_summary_free(s);
     mr_trace_log_free(log);
@@ -138,7 +138,7 @@ static int trace_run(struct mr_lab *lab, const char *dir, enum mr_shuffle shuffl
     return r ? r : read_trace(lab, path, name, &input);
 }
 
-int mr_exp_phases(struct mr_lab *lab)
+static int run(struct mr_lab *lab)
 {
     char dir[PATH_MAX];
     for (unsigned i = 0; i < 2; i++)
@@ -159,3 +159,6 @@ int mr_exp_phases(struct mr_lab *lab)
     mr_lab_remove_dir(dir);
     return r;
 }
+
+const struct mr_experiment mr_experiment_phases = {
+    .quick_s = 16, .full_s = 85, .traces = 1, .run = run};

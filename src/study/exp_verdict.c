@@ -120,14 +120,13 @@ static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
 /* The differential runs, images/s. */
 static struct mr_json *rates_json(const struct mr_findings *f, const struct need *need)
 {
-    struct mr_json *o = mr_json_object();
-    mr_json_set(o, "synthetic", mr_json_real(need->synthetic_per_s));
-    mr_json_set(o, "one_sample_read", mr_json_real(f->hand_over));
-    mr_json_set(o, "one_sample_decoded", mr_json_real(f->one_decoded));
-    mr_json_set(o, "warm", mr_json_real(f->warm));
-    mr_json_set(o, "cold_read", mr_json_real(f->fetched));
-    mr_json_set(o, "cold", mr_json_real(f->cold));
-    return o;
+    struct mr_step_rates rates = {.synthetic = need->synthetic_per_s,
+                                  .one_sample_read = f->hand_over,
+                                  .one_sample_decoded = f->one_decoded,
+                                  .warm = f->warm,
+                                  .cold_read = f->fetched,
+                                  .cold = f->cold};
+    return mr_step_rates_json(&rates);
 }
 
 static void on_say(void *ctx, const char *what)
@@ -152,54 +151,60 @@ struct proof {
     struct mr_json *smaller;
 };
 
+/* The headline: what is delivered, what is wanted, what limits, and the advice, if any. */
+static void headline(const struct mr_findings *f, const struct need *need,
+                     const struct mr_verdict *v, const char *advice, char *text, size_t cap)
+{
+    int fine = v->limit == MR_LIMIT_NONE;
+    snprintf(
+        text, cap, "This machine delivers %.0f images/s; one accelerator (%s) takes %.0f. %s%s%s",
+        f->cold, H100, need->per_s, v->finding, fine ? "" : " ", fine || !advice ? "" : advice);
+}
+
 static struct mr_json *point(struct mr_lab *lab, const struct proof *proof, const struct need *need,
                              struct mr_json *advice)
 {
     const struct mr_findings *f = &proof->f;
     const struct mr_advice *a = &proof->a;
     static const char *const ratings[] = {"fine", "moderate", "high"};
-    struct mr_json *p = mr_json_object();
     struct mr_verdict v;
     char text[800];
     double per_batch = need->batch;
     struct mr_sizing size;
     mr_sizing_take(f, a, lab->image_bytes, &lab->known, &size);
     judge(f, need, &v);
-    const char *words = mr_json_text(mr_json_at(advice, "text"));
-    int fine = v.limit == MR_LIMIT_NONE;
-    snprintf(text, sizeof text,
-             "This machine delivers %.0f images/s; one accelerator (%s) takes %.0f. %s%s%s",
-             f->cold, H100, need->per_s, v.finding, fine ? "" : " ", fine || !words ? "" : words);
-    mr_json_set(p, "device", mr_json_string(ACCELERATOR));
-    mr_json_set(p, "limit", mr_json_string(mr_limit_name(v.limit)));
-    mr_json_set(p, "rating", mr_json_string(ratings[v.rating]));
-    mr_json_set(p, "text", mr_json_string(text));
-    mr_json_set(p, "step_s", mr_json_real(per_batch / f->cold));
-    mr_json_set(p, "fetch_s", mr_json_real(per_batch / fetched_now(f)));
-    mr_json_set(p, "decode_s",
-                mr_json_real(fmax(per_batch / f->warm - per_batch / f->hand_over, 0)));
-    mr_json_set(p, "hand_over_s", mr_json_real(per_batch / f->hand_over));
-    mr_json_set(p, "compute_s", mr_json_real(per_batch / need->synthetic_per_s));
-    mr_json_set(p, "image_cpu_s", mr_json_real(f->image_cpu_s));
-    mr_json_set(p, "image_cpu_deviation", mr_json_real(mr_spread_deviation(&f->spread)));
-    mr_json_set(p, "turns_cpu_s", mr_json_real(f->crowded_cpu_s - f->warm_cpu_s));
-    mr_json_set(p, "ring_cpu_s", mr_json_real(f->ring_cpu_s));
-    mr_json_set(p, "wake_s", mr_json_real(f->wake_s));
-    mr_json_set(p, "rates", rates_json(f, need));
-    mr_json_set(p, "cold", mr_json_string(f->cold_proof));
-    mr_json_set(p, "cold_read", mr_json_string(f->proof));
-    mr_json_set(p, "control", mr_json_real(a->measured.control));
-    mr_json_set(p, "recommendation", advice);
-    mr_json_set(p, "smaller_images", proof->smaller);
-    mr_json_set(p, "sizing", mr_sizing_json(&size));
-    mr_json_set(p, "cores", mr_json_int(f->cores));
-    mr_json_set(p, "cores_images_per_s", mr_json_real(size.cores_per_s));
-    mr_json_set(p, "storage_files_per_s", mr_json_real(size.storage_per_s));
-    mr_json_set(p, "storage_mb_per_s", mr_json_real(size.storage_per_s * size.image_bytes / 1e6));
-    mr_json_set(p, "storage_from", mr_json_string("read"));
-    mr_json_set(p, "by_bandwidth", mr_sizing_by_bandwidth(&size));
-    mr_json_set(p, "by_cores", mr_sizing_by_cores(&size));
-    return p;
+    headline(f, need, &v, mr_recommendation_of(advice).text, text, sizeof text);
+    struct mr_verdict_point p = {
+        .device = ACCELERATOR,
+        .limit = mr_limit_name(v.limit),
+        .rating = ratings[v.rating],
+        .text = text,
+        .step_s = per_batch / f->cold,
+        .fetch_s = per_batch / fetched_now(f),
+        .decode_s = fmax(per_batch / f->warm - per_batch / f->hand_over, 0),
+        .hand_over_s = per_batch / f->hand_over,
+        .compute_s = per_batch / need->synthetic_per_s,
+        .image_cpu_s = f->image_cpu_s,
+        .image_cpu_deviation = mr_spread_deviation(&f->spread),
+        .turns_cpu_s = f->crowded_cpu_s - f->warm_cpu_s,
+        .ring_cpu_s = f->ring_cpu_s,
+        .wake_s = f->wake_s,
+        .rates = rates_json(f, need),
+        .cold = f->cold_proof,
+        .cold_read = f->proof,
+        .control = a->measured.control,
+        .recommendation = advice,
+        .smaller_images = proof->smaller,
+        .sizing = mr_sizing_json(&size),
+        .cores = f->cores,
+        .cores_images_per_s = size.cores_per_s,
+        .storage_files_per_s = size.storage_per_s,
+        .storage_mb_per_s = size.storage_per_s * size.image_bytes / 1e6,
+        .storage_from = mr_experiment_name(MR_EXPERIMENT_read),
+        .by_bandwidth = mr_sizing_by_bandwidth(&size),
+        .by_cores = mr_sizing_by_cores(&size),
+    };
+    return mr_verdict_point_json(&p);
 }
 
 /* The runs, in the order in which one rests on another. */
@@ -248,7 +253,7 @@ static void add_warnings(struct mr_lab *lab, const struct proof *p)
     mr_lab_check_late(lab, TIER_NAME, p->a.measured.late_share);
 }
 
-int mr_exp_verdict(struct mr_lab *lab)
+static int run(struct mr_lab *lab)
 {
     static const struct mr_decoder_opts decoder = {.width = 224, .height = 224};
     struct mr_accelerator_spec device;
@@ -285,3 +290,6 @@ int mr_exp_verdict(struct mr_lab *lab)
     mr_lab_point(lab, point(lab, &p, &need, mr_advice_json(&o, &p.f, &p.a)));
     return 0;
 }
+
+const struct mr_experiment mr_experiment_verdict = {
+    .quick_s = 39, .full_s = 760, .full_image_s = 0.003, .run = run};

@@ -74,25 +74,24 @@ void mr_lab_point(struct mr_lab *lab, struct mr_json *point)
 }
 
 /* Append formatted text to one of the result's lists, unless it is there. */
-static void note(struct mr_lab *lab, const char *list, const char *fmt, va_list args)
+static void note(struct mr_json *list, const char *fmt, va_list args)
 {
     char text[3 * PATH_MAX];
     vsnprintf(text, sizeof text, fmt, args);
-    struct mr_json *to = (struct mr_json *)mr_json_at(lab->result, list);
-    for (size_t i = 0; to && i < mr_json_len(to); i++) {
-        const char *have = mr_json_text(mr_json_item(to, i));
+    for (size_t i = 0; list && i < mr_json_len(list); i++) {
+        const char *have = mr_json_text(mr_json_item(list, i));
         if (have && !strcmp(have, text))
             return;
     }
-    if (to)
-        mr_json_append(to, mr_json_string(text));
+    if (list)
+        mr_json_append(list, mr_json_string(text));
 }
 
 void mr_lab_warn(struct mr_lab *lab, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    note(lab, "warnings", fmt, args);
+    note(lab->warnings, fmt, args);
     va_end(args);
 }
 
@@ -100,7 +99,7 @@ void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    note(lab, "commands", fmt, args);
+    note(lab->commands, fmt, args);
     va_end(args);
 }
 
@@ -140,20 +139,12 @@ const char *mr_lab_name_input(struct mr_lab *lab)
     return lab->input;
 }
 
-void mr_lab_note_rate(struct mr_lab *lab, const char *experiment, int emulated, double per_s)
+void mr_lab_note_rate(struct mr_lab *lab, int decoded, int emulated, double per_s)
 {
-    if (!strcmp(experiment, "decode"))
+    if (decoded)
         lab->known.decoded_per_s = fmax(lab->known.decoded_per_s, per_s);
     if (!emulated) /* what was decoded was read, too */
         lab->known.read_per_s = fmax(lab->known.read_per_s, per_s);
-}
-
-struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s)
-{
-    struct mr_json *p = mr_json_object();
-    mr_json_set(p, "storage", mr_json_string(s->name));
-    mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
-    return p;
 }
 
 unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s, unsigned out[4])
@@ -260,12 +251,6 @@ int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
                           mr_late_share(&out->stats, known ? (int64_t)(after - before) : -1));
     }
     return r;
-}
-
-void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input)
-{
-    mr_json_set(point, "cold", mr_json_string(input->cold));
-    mr_json_set(point, "late_share", mr_json_real(input->late_share));
 }
 
 void mr_lab_check_late(struct mr_lab *lab, const char *storage, double late_share)

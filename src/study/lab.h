@@ -5,8 +5,9 @@
 #include <millrace/pipeline.h>
 #include <millrace/store.h>
 
+#include "experiment.h"
+#include "points.h"
 #include "sizing.h"
-#include "study.h"
 #include "trainer.h"
 
 #include <limits.h>
@@ -24,13 +25,13 @@ struct mr_lab_storage {
 struct mr_lab {
     const struct mr_study_opts *o;
     struct mr_error *err;
-    const char *experiment;
-    struct mr_json *result, *points; /* of the experiment that runs */
-    double foreseen_s;               /* all experiments that are to run */
-    double before_s;                 /* those that are through, as they were foreseen */
-    double started_s, budget_s;      /* of this one */
-    unsigned n_left_out;             /* points of this one, for lack of time */
-    char marked[64];                 /* what was said last, in a trace of the study */
+    const char *experiment; /* the one that runs, and lists of its result: */
+    struct mr_json *points, *commands, *warnings;
+    double foreseen_s;          /* all experiments that are to run */
+    double before_s;            /* those that are through, as they were foreseen */
+    double started_s, budget_s; /* of this one */
+    unsigned n_left_out;        /* points of this one, for lack of time */
+    char marked[64];            /* what was said last, in a trace of the study */
     struct mr_lab_storage storage[MR_LAB_STORAGES];
 
     char input[2 * PATH_MAX]; /* "--data DIR" or "--list FILE", as a shell takes it */
@@ -41,25 +42,6 @@ struct mr_lab {
     double image_bytes;           /* of a file, on average */
     struct mr_sizing_known known; /* the best rates so far */
 };
-
-struct mr_experiment_row {
-    const char *name;
-    double quick_s;
-    double full_s, full_image_s; /* in all, and more for each image of the data set */
-    int (*run)(struct mr_lab *lab);
-    int traces; /* records runs of its own: the trace of the whole study, if any, stands still */
-};
-
-int mr_exp_baseline(struct mr_lab *lab);
-int mr_exp_read(struct mr_lab *lab);
-int mr_exp_decode(struct mr_lab *lab);
-int mr_exp_overlap(struct mr_lab *lab);
-int mr_exp_batch(struct mr_lab *lab);
-int mr_exp_activity(struct mr_lab *lab);
-int mr_exp_checkpoint(struct mr_lab *lab);
-int mr_exp_phases(struct mr_lab *lab);
-int mr_exp_files(struct mr_lab *lab);
-int mr_exp_verdict(struct mr_lab *lab);
 
 /* Fill in `input` and return it. */
 const char *mr_lab_name_input(struct mr_lab *lab);
@@ -77,9 +59,7 @@ const char *mr_lab_sample(const struct mr_lab *lab, char *buf, size_t cap);
 /* A path as a shell takes it: in quotes where that is needed. */
 const char *mr_lab_quote(const char *path, char *buf, size_t cap);
 /* Keep the rate of a point of `read` or `decode` if there was no better one. */
-void mr_lab_note_rate(struct mr_lab *lab, const char *experiment, int emulated, double per_s);
-/* An object with `storage` and `emulated`. */
-struct mr_json *mr_lab_storage_json(const struct mr_lab_storage *s);
+void mr_lab_note_rate(struct mr_lab *lab, int decoded, int emulated, double per_s);
 /* Thread counts for a storage: 1, 2, 4, 8, or 1 and 8; their number. */
 unsigned mr_lab_threads(const struct mr_lab *lab, const struct mr_lab_storage *s, unsigned out[4]);
 
@@ -105,8 +85,6 @@ int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct 
 /* mr_train_run with input from `s`; notes and warns when it came late. */
 int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_train_opts *t,
                  struct mr_lab_input *input, struct mr_train_result *out);
-/* `cold` and `late_share` of a point. */
-void mr_lab_input_json(struct mr_json *point, const struct mr_lab_input *input);
 /* Warn when too many samples from an emulated storage came late (mr_late_share). */
 void mr_lab_check_late(struct mr_lab *lab, const char *storage, double late_share);
 /* Warn when `cold`, as a run reports it, is "unproven". */

@@ -18,6 +18,7 @@
 #include "errtext.h"
 #include "filesystem.h"
 #include "io_account.h"
+#include "points.h"
 #include "read_ahead.h"
 #include "repeat.h"
 #include "trace_mark.h"
@@ -406,17 +407,13 @@ void mr_bench_result_fini(struct mr_bench_result *r)
 
 static struct mr_json *latency_json(const struct mr_latency *l)
 {
-    struct mr_json *o = mr_json_object();
-    mr_json_set(o, "p50", mr_json_real(l->p50));
-    mr_json_set(o, "p99", mr_json_real(l->p99));
-    mr_json_set(o, "p999", mr_json_real(l->p999));
-    mr_json_set(o, "max", mr_json_real(l->max));
-    return o;
+    struct mr_latency_us us = {.p50 = l->p50, .p99 = l->p99, .p999 = l->p999, .max = l->max};
+    return mr_latency_us_json(&us);
 }
 
-static struct mr_json *known(int64_t v)
+static double known(int64_t v)
 {
-    return v < 0 ? mr_json_null() : mr_json_int(v);
+    return v < 0 ? NAN : (double)v;
 }
 
 static struct mr_json *errors_json(const struct mr_pipeline_stats *s)
@@ -427,9 +424,9 @@ static struct mr_json *errors_json(const struct mr_pipeline_stats *s)
     return o;
 }
 
-static struct mr_json *per_image(double seconds, uint64_t n)
+static double per_image(double seconds, uint64_t n)
 {
-    return n ? mr_json_real(seconds / (double)n) : mr_json_null();
+    return n ? seconds / (double)n : NAN;
 }
 
 const char *mr_cold_of_both(const char *a, const char *b)
@@ -447,97 +444,83 @@ double mr_bench_mb_per_s(const struct mr_bench_result *r)
 
 static struct mr_json *image_json(const struct mr_decoder_opts *d)
 {
-    struct mr_json *o = mr_json_object();
-    mr_json_set(o, "width", mr_json_int(d->width));
-    mr_json_set(o, "height", mr_json_int(d->height));
-    mr_json_set(o, "resize", mr_json_string(d->resize == MR_RESIZE_AREA ? "area" : "bilinear"));
-    mr_json_set(o, "dtype", mr_json_string(d->dtype == MR_DT_U8 ? "u8" : "f32"));
-    mr_json_set(o, "layout", mr_json_string(d->layout == MR_IMAGE_NCHW ? "nchw" : "nhwc"));
-    mr_json_set(o, "augment",
-                mr_json_string(d->augment == MR_AUGMENT_CROP_FLIP ? "crop-flip" : "none"));
-    struct mr_json *mean = mr_json_array(), *std = mr_json_array();
+    double mean[3], std[3];
     for (unsigned c = 0; c < 3; c++) {
-        mr_json_append(mean, mr_json_real(d->mean[c]));
-        mr_json_append(std, mr_json_real(d->std[c] ? d->std[c] : 1));
+        mean[c] = d->mean[c];
+        std[c] = d->std[c] ? d->std[c] : 1;
     }
-    mr_json_set(o, "mean", mean);
-    mr_json_set(o, "std", std);
-    mr_json_set(o, "exact", mr_json_bool(d->exact));
-    mr_json_set(o, "decoder", mr_json_string(d->decoder == MR_DECODER_TURBO ? "turbo" : "auto"));
-    return o;
+    struct mr_decoded_image f = {
+        .width = d->width,
+        .height = d->height,
+        .resize = d->resize == MR_RESIZE_AREA ? "area" : "bilinear",
+        .dtype = d->dtype == MR_DT_U8 ? "u8" : "f32",
+        .layout = d->layout == MR_IMAGE_NCHW ? "nchw" : "nhwc",
+        .augment = d->augment == MR_AUGMENT_CROP_FLIP ? "crop-flip" : "none",
+        .mean = mr_number_list(mean, 3),
+        .std = mr_number_list(std, 3),
+        .exact = d->exact,
+        .decoder = d->decoder == MR_DECODER_TURBO ? "turbo" : "auto",
+    };
+    return mr_decoded_image_json(&f);
 }
 
 /* What was run. */
-static void set_setting(struct mr_json *o, const struct mr_bench_result *r)
+static void set_setting(struct mr_bench_point *p, const struct mr_bench_result *r)
 {
-    mr_json_set(o, "threads", mr_json_int(r->pipe.threads));
-    mr_json_set(o, "engine",
-                mr_json_string(r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads"));
-    mr_json_set(o, "io_depth", mr_json_int(r->pipe.io_depth));
-    mr_json_set(o, "map", mr_json_string(r->pipe.decode ? "decode" : "read"));
-    mr_json_set(o, "image", r->pipe.decode ? image_json(r->pipe.decode) : mr_json_null());
-    mr_json_set(o, "direct", mr_json_bool(r->pipe.direct));
-    mr_json_set(o, "batch", mr_json_int(r->pipe.batch));
-    mr_json_set(o, "prefetch", mr_json_int(r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch));
     const struct mr_device *d = r->pipe.storage;
-    mr_json_set(o, "storage", mr_json_string(d ? mr_device_name(d) : NULL));
-    mr_json_set(o, "emulated", mr_json_bool(d != NULL));
-    mr_json_set(o, "calibrated", mr_json_string(d ? mr_device_calibrated(d) : NULL));
-    mr_json_set(o, "cold", mr_json_string(r->cold));
+    p->threads = r->pipe.threads;
+    p->engine = r->pipe.engine == MR_ENGINE_URING ? "uring" : "threads";
+    p->io_depth = r->pipe.io_depth;
+    p->map = r->pipe.decode ? "decode" : "read";
+    p->image = r->pipe.decode ? image_json(r->pipe.decode) : NULL;
+    p->direct = r->pipe.direct;
+    p->batch = r->pipe.batch;
+    p->prefetch = r->pipe.prefetch == MR_NONE ? 0 : r->pipe.prefetch;
+    p->storage = d ? mr_device_name(d) : NULL;
+    p->emulated = d != NULL;
+    p->calibrated = d ? mr_device_calibrated(d) : NULL;
+    p->cold = r->cold;
 }
 
 /* The rates, and what belongs to the run with the median one. */
-static void set_measured(struct mr_json *o, const struct mr_bench_result *r)
+static void set_measured(struct mr_bench_point *p, const struct mr_bench_result *r)
 {
     const struct mr_bench_run *m = &r->median;
-    mr_json_set(o, "skipped", mr_json_int((int64_t)m->skipped));
-    mr_json_set(o, "errors", errors_json(&r->stats));
-    mr_json_set(o, "images_per_s", mr_json_real(r->per_s));
-    mr_json_set(o, "spread", mr_json_real(r->spread));
-    mr_json_set(o, "mb_per_s", mr_json_real(mr_bench_mb_per_s(r)));
-    mr_json_set(o, "cpu_s_per_image", per_image(m->cpu_s, m->samples));
-    mr_json_set(o, "decode_s_per_image", per_image(r->stats.decode_s, m->samples));
-    mr_json_set(o, "resize_s_per_image", per_image(r->stats.resize_s, m->samples));
-    mr_json_set(o, "decoded_by", r->pipe.decode ? mr_decoded_by_json(&r->stats) : mr_json_null());
-    mr_json_set(o, "read_latency_us", latency_json(&m->read));
-    mr_json_set(o, "batch_latency_us", latency_json(&m->batch));
-    mr_json_set(o, "device_bytes", known(m->device_bytes));
-    mr_json_set(o, "cache_bytes", known(m->cache_bytes));
-    mr_json_set(o, "delivered_bytes", mr_json_int((int64_t)m->delivered_bytes));
-    mr_json_set(o, "buffer_bytes", mr_json_int((int64_t)r->stats.memory_peak_bytes));
-    mr_json_set(o, "late_share", mr_json_real(r->late_share));
+    p->skipped = (double)m->skipped;
+    p->errors = errors_json(&r->stats);
+    p->images_per_s = r->per_s;
+    p->spread = r->spread;
+    p->mb_per_s = mr_bench_mb_per_s(r);
+    p->cpu_s_per_image = per_image(m->cpu_s, m->samples);
+    p->decode_s_per_image = per_image(r->stats.decode_s, m->samples);
+    p->resize_s_per_image = per_image(r->stats.resize_s, m->samples);
+    p->decoded_by = r->pipe.decode ? mr_decoded_by_json(&r->stats) : NULL;
+    p->read_latency_us = latency_json(&m->read);
+    p->batch_latency_us = latency_json(&m->batch);
+    p->device_bytes = known(m->device_bytes);
+    p->cache_bytes = known(m->cache_bytes);
+    p->delivered_bytes = (double)m->delivered_bytes;
+    p->buffer_bytes = (double)r->stats.memory_peak_bytes;
+    p->late_share = r->late_share;
 }
 
-/* No run was through: zeros would look like results. */
-static void set_unmeasured(struct mr_json *o)
-{
-    static const char *const names[] = {
-        "skipped",     "errors",          "images_per_s",       "spread",
-        "mb_per_s",    "cpu_s_per_image", "decode_s_per_image", "resize_s_per_image",
-        "decoded_by",  "read_latency_us", "batch_latency_us",   "device_bytes",
-        "cache_bytes", "delivered_bytes", "buffer_bytes",       "late_share",
-    };
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        mr_json_set(o, names[i], mr_json_null());
-}
-
+/* Before any run is through its figures are null: zeros would look like results. */
 struct mr_json *mr_bench_result_json(const struct mr_bench_result *r)
 {
-    struct mr_json *o = mr_json_object(), *runs = mr_json_array();
+    struct mr_bench_point p = mr_bench_point_of(NULL);
+    struct mr_json *runs = mr_json_array();
     char hash[17];
     for (unsigned i = 0; i < r->n_runs; i++)
         mr_json_append(runs, mr_json_real(r->run[i].per_s));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
-    set_setting(o, r);
-    mr_json_set(o, "images", mr_json_int((int64_t)r->median.samples));
-    mr_json_set(o, "runs", runs);
+    set_setting(&p, r);
+    p.images = (double)r->median.samples;
+    p.runs = runs;
     if (r->n_runs)
-        set_measured(o, r);
-    else
-        set_unmeasured(o);
-    mr_json_set(o, "peak_rss_bytes", mr_json_int((int64_t)r->peak_rss_bytes));
-    mr_json_set(o, "batch_hash", r->has_hash ? mr_json_string(hash) : mr_json_null());
-    mr_json_set(o, "partial", mr_json_bool(r->partial));
-    mr_json_set(o, "warning", r->warning[0] ? mr_json_string(r->warning) : mr_json_null());
-    return o;
+        set_measured(&p, r);
+    p.peak_rss_bytes = (double)r->peak_rss_bytes;
+    p.batch_hash = r->has_hash ? hash : NULL;
+    p.partial = r->partial;
+    p.warning = r->warning[0] ? r->warning : NULL;
+    return mr_bench_point_json(&p);
 }

@@ -1,6 +1,7 @@
 /* sizing.c - see sizing.h. */
 #include "sizing.h"
 
+#include "points.h"
 #include "trainer.h"
 
 #include <math.h>
@@ -46,19 +47,18 @@ struct mr_json *mr_sizing_json(const struct mr_sizing *s)
         double need = taken_by(accelerators[i]);
         if (need <= 0)
             continue;
-        struct mr_json *o = mr_json_object();
-        mr_json_set(o, "accelerator", mr_json_string(accelerators[i]));
-        mr_json_set(o, "images_per_s_each", mr_json_real(need));
-        mr_json_set(o, "by_storage", mr_json_real(s->storage_per_s / need));
-        mr_json_set(o, "by_cores", mr_json_real(s->cores_per_s / need));
-        mr_json_set(o, "by_measured", mr_json_real(s->measured_per_s / need));
-        mr_json_set(o, "feeds", mr_json_real(floor(feeds / need)));
-        mr_json_append(list, o);
+        struct mr_fed_accelerators fed = {.accelerator = accelerators[i],
+                                          .images_per_s_each = need,
+                                          .by_storage = s->storage_per_s / need,
+                                          .by_cores = s->cores_per_s / need,
+                                          .by_measured = s->measured_per_s / need,
+                                          .feeds = floor(feeds / need)};
+        mr_json_append(list, mr_fed_accelerators_json(&fed));
     }
     return list;
 }
 
-/* Images a second with so many cores, or so many MB/s, and all else as it is. */
+/* Images a second with that number of cores, or that bandwidth, and all else as it is. */
 static double with_cores(const struct mr_sizing *s, double cores)
 {
     return fmin(cores * s->cores_per_s / s->cores, s->storage_per_s);
@@ -78,17 +78,13 @@ static struct mr_json *curves(const struct mr_sizing *s, double most,
         double need = taken_by(accelerators[i]);
         if (need <= 0)
             continue;
-        struct mr_json *o = mr_json_object(), *curve = mr_json_array();
+        struct mr_json *curve = mr_json_array();
         for (unsigned k = 0; k <= STEPS; k++) {
             double x = most * k / STEPS;
-            struct mr_json *p = mr_json_array();
-            mr_json_append(p, mr_json_real(x));
-            mr_json_append(p, mr_json_real(with(s, x) / need));
-            mr_json_append(curve, p);
+            mr_json_append(curve, mr_number_list((double[]){x, with(s, x) / need}, 2));
         }
-        mr_json_set(o, "accelerator", mr_json_string(accelerators[i]));
-        mr_json_set(o, "curve", curve);
-        mr_json_append(list, o);
+        mr_json_append(list, mr_fed_curve_json(&(struct mr_fed_curve){
+                                 .accelerator = accelerators[i], .curve = curve}));
     }
     return list;
 }

@@ -10,6 +10,7 @@
 
 #include "differential.h"
 #include "errtext.h"
+#include "points.h"
 #include "studied_disk.h"
 
 #include <errno.h>
@@ -126,34 +127,34 @@ static void explain(const struct mr_smaller_advice *s, const struct mr_advice *a
 struct mr_json *mr_smaller_json(const struct mr_smaller_advice *s, const struct mr_advice *a,
                                 const char *why)
 {
-    struct mr_json *o = mr_json_object();
     char text[400];
-    mr_json_set(o, "tried", mr_json_bool(s && !isnan(s->predicted_per_s)));
     if (!s) {
         snprintf(text, sizeof text, "Smaller stored images were not tried: %s.", why);
-        mr_json_set(o, "text", mr_json_string(text));
-        return o;
+        return mr_attempt_json(&(struct mr_attempt){.tried = 0, .text = text});
     }
     const struct mr_smaller_set *set = &s->set;
     explain(s, a, text, sizeof text);
-    mr_json_set(o, "text", mr_json_string(text));
-    mr_json_set(o, "recommended", mr_json_bool(helped(s, a)));
-    mr_json_set(o, "side", mr_json_int(s->side));
-    mr_json_set(o, "quality", mr_json_int(MR_SMALLER_QUALITY));
-    mr_json_set(o, "shorter_side", mr_json_int(set->shorter_side));
-    mr_json_set(o, "looked_at", mr_json_int(set->n_looked_at));
-    mr_json_set(o, "broken", mr_json_int(set->n_broken));
-    mr_json_set(o, "larger", mr_json_int(set->n_larger));
-    mr_json_set(o, "images", mr_json_int(set->n_images));
-    mr_json_set(o, "files", mr_json_int(set->n_files));
-    mr_json_set(o, "file_bytes", mr_json_real(set->n_images ? set->bytes_before : NAN));
-    mr_json_set(o, "smaller_file_bytes", mr_json_real(set->n_images ? set->bytes_after : NAN));
-    mr_json_set(o, "smaller_image_cpu_s", mr_json_real(s->image_cpu_s));
-    mr_json_set(o, "predicted_images_per_s", mr_json_real(s->predicted_per_s));
-    mr_json_set(o, "measured_images_per_s", mr_json_real(s->measured.per_s));
-    mr_json_set(o, "base_images_per_s", mr_json_real(a->measured.per_s));
-    mr_json_set(o, "error", mr_json_real(fabs(s->predicted_per_s / s->measured.per_s - 1)));
-    mr_json_set(o, "control", mr_json_real(s->measured.control));
-    mr_json_set(o, "cold", mr_json_string(s->proof));
-    return o;
+    struct mr_smaller_images r = {
+        .tried = !isnan(s->predicted_per_s),
+        .text = text,
+        .recommended = helped(s, a),
+        .side = s->side,
+        .quality = MR_SMALLER_QUALITY,
+        .shorter_side = set->shorter_side,
+        .looked_at = set->n_looked_at,
+        .broken = set->n_broken,
+        .larger = set->n_larger,
+        .images = set->n_images,
+        .files = set->n_files,
+        .file_bytes = set->n_images ? set->bytes_before : NAN,
+        .smaller_file_bytes = set->n_images ? set->bytes_after : NAN,
+        .smaller_image_cpu_s = s->image_cpu_s,
+        .predicted_images_per_s = s->predicted_per_s,
+        .measured_images_per_s = s->measured.per_s,
+        .base_images_per_s = a->measured.per_s,
+        .error = fabs(s->predicted_per_s / s->measured.per_s - 1),
+        .control = s->measured.control,
+        .cold = s->proof,
+    };
+    return mr_smaller_images_json(&r);
 }

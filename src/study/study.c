@@ -17,36 +17,16 @@
 
 #define MOST_SIZES 100000 /* files whose size is asked for: seconds */
 
-/* Seconds on two cores with nothing else to do, generated data.  Quick: at most 29 points of two or
- * three steps of 1.5 s for overlap, 28 of three runs of 0.8 s for read and decode, and so on; in
- * all there should be room for a seventh more within ten minutes.  Full: the studies' sizes at the
- * profiles' rates, six runs. */
-static const struct mr_experiment_row rows[] = {
-    {"baseline", 60, 1150, 0, mr_exp_baseline},
-    {"read", 62, 60, 0.29, mr_exp_read},
-    {"decode", 82, 60, 0.37, mr_exp_decode},
-    {"overlap", 122, 9400, 0, mr_exp_overlap},
-    {"batch", 25, 150, 0, mr_exp_batch},
-    {"activity", 36, 260, 0, mr_exp_activity},
-    {"checkpoint", 87, 1600, 0, mr_exp_checkpoint},
-    {"phases", 16, 85, 0, mr_exp_phases, .traces = 1},
-    {"files", 4, 2, 0.001, mr_exp_files},
-    {"verdict", 39, 760, 0.003, mr_exp_verdict},
-};
+#define DECLARE(name) extern const struct mr_experiment mr_experiment_##name;
+MR_EXPERIMENTS(DECLARE)
 
-#define N_ROWS (sizeof rows / sizeof *rows)
+#define ROW(name) {#name, &mr_experiment_##name},
+static const struct mr_experiment_row all[] = {MR_EXPERIMENTS(ROW)};
 
-const char *mr_study_name(unsigned i)
+static const struct mr_experiment_row *rows_of(const struct mr_study_opts *o, unsigned *n)
 {
-    return i < N_ROWS ? rows[i].name : NULL;
-}
-
-int mr_study_knows(const char *experiment)
-{
-    for (unsigned i = 0; i < N_ROWS; i++)
-        if (!strcmp(rows[i].name, experiment))
-            return 1;
-    return 0;
+    *n = o->experiments ? o->n_experiments : MR_N_EXPERIMENTS;
+    return o->experiments ? o->experiments : all;
 }
 
 static int wanted(const struct mr_study_opts *o, const char *name)
@@ -69,14 +49,16 @@ static double seconds_of(const struct mr_study_opts *o, const struct mr_experime
     if (!wanted(o, row->name) || earlier(o, row->name))
         return 0;
     if (!o->full)
-        return row->quick_s;
-    return row->full_s + row->full_image_s * (double)o->n_images;
+        return row->experiment->quick_s;
+    return row->experiment->full_s + row->experiment->full_image_s * (double)o->n_images;
 }
 
 double mr_study_estimate(const struct mr_study_opts *o)
 {
     double sum = 0;
-    for (unsigned i = 0; i < N_ROWS; i++)
+    unsigned n;
+    const struct mr_experiment_row *rows = rows_of(o, &n);
+    for (unsigned i = 0; i < n; i++)
         sum += seconds_of(o, &rows[i]);
     return sum;
 }
@@ -87,12 +69,9 @@ static void begin(struct mr_lab *lab, const struct mr_experiment_row *row)
     lab->started_s = mr_lab_now();
     lab->budget_s = seconds_of(lab->o, row);
     lab->n_left_out = 0;
-    lab->result = mr_json_object();
+    lab->commands = mr_json_array();
+    lab->warnings = mr_json_array();
     lab->points = mr_json_array();
-    mr_json_set(lab->result, "experiment", mr_json_string(row->name));
-    mr_json_set(lab->result, "commands", mr_json_array());
-    mr_json_set(lab->result, "warnings", mr_json_array());
-    mr_json_set(lab->result, "points", lab->points);
 }
 
 /* Run one, and hand it on.  0 or -ECANCELED. */
@@ -102,40 +81,47 @@ static int run_one(struct mr_lab *lab, const struct mr_experiment_row *row)
     lab->err = &err;
     begin(lab, row);
     mr_lab_say(lab, "starting");
-    int paused = row->traces && mr_trace_pause();
-    int r = row->run(lab);
+    int paused = row->experiment->traces && mr_trace_pause();
+    int r = row->experiment->run(lab);
     int still = paused ? mr_trace_resume() : 0;
     if (still)
         mr_lab_warn(lab, "The trace of this study ends here: %s.", mr_errno_text(still));
-    if (r == -ECANCELED || mr_lab_stopped(lab)) {
-        mr_json_free(lab->result);
-        return -ECANCELED;
-    }
-    mr_json_set(lab->result, "finished", mr_json_bool(!r));
-    mr_json_set(lab->result, "missing",
-                r ? mr_json_string(err.text[0] ? err.text : mr_errno_text(r)) : mr_json_null());
-    mr_json_set(lab->result, "seconds", mr_json_real(mr_lab_now() - lab->started_s));
-    mr_json_set(lab->result, "foreseen_s", mr_json_real(lab->budget_s));
-    mr_json_set(lab->result, "left_out", mr_json_int(lab->n_left_out));
     if (lab->n_left_out)
         mr_lab_warn(lab,
                     "%u points were left out: the %.0f s that were foreseen were used up. "
                     "millrace study --full has no such limit.",
                     lab->n_left_out, lab->budget_s);
-    lab->o->finished(lab->o->ctx, row->name, lab->result);
+    struct mr_result result = {
+        .experiment = row->name,
+        .commands = lab->commands,
+        .warnings = lab->warnings,
+        .points = lab->points,
+        .finished = !r,
+        .missing = !r            ? NULL
+                   : err.text[0] ? err.text
+                                 : mr_errno_text(r),
+        .seconds = mr_lab_now() - lab->started_s,
+        .foreseen_s = lab->budget_s,
+        .left_out = lab->n_left_out,
+    };
+    struct mr_json *j = mr_result_json(&result);
+    if (r == -ECANCELED || mr_lab_stopped(lab)) {
+        mr_json_free(j);
+        return -ECANCELED;
+    }
+    lab->o->finished(lab->o->ctx, row->name, j);
     return 0;
 }
 
 /* What an earlier study found a storage to deliver at random; NaN when there is none. */
 static double earlier_random_rate(const struct mr_study_opts *o, const char *storage)
 {
-    const struct mr_json *points = mr_json_at(earlier(o, "baseline"), "points");
-    for (size_t i = 0; points && i < mr_json_len(points); i++) {
-        const struct mr_json *p = mr_json_item(points, i);
-        const char *pattern = mr_json_text(mr_json_at(p, "pattern"));
-        const char *name = mr_json_text(mr_json_at(p, "storage"));
-        if (pattern && !strcmp(pattern, "random-imagenet") && name && !strcmp(name, storage))
-            return mr_json_number(mr_json_at(p, "read_mb_per_s"));
+    const struct mr_json *e = earlier(o, mr_experiment_name(MR_EXPERIMENT_baseline));
+    for (size_t i = 0; i < mr_result_n_points(e); i++) {
+        struct mr_baseline_point p = mr_baseline_point_of(mr_result_point(e, i));
+        if (p.pattern && !strcmp(p.pattern, "random-imagenet") && p.storage &&
+            !strcmp(p.storage, storage))
+            return p.read_mb_per_s;
     }
     return NAN;
 }
@@ -143,13 +129,12 @@ static double earlier_random_rate(const struct mr_study_opts *o, const char *sto
 /* The best rates of an earlier study. */
 static void note_earlier_rates(struct mr_lab *lab)
 {
-    static const char *const names[] = {"read", "decode"};
-    for (unsigned k = 0; k < 2; k++) {
-        const struct mr_json *points = mr_json_at(earlier(lab->o, names[k]), "points");
-        for (size_t i = 0; points && i < mr_json_len(points); i++) {
-            const struct mr_json *p = mr_json_item(points, i);
-            mr_lab_note_rate(lab, names[k], mr_json_is_true(mr_json_at(p, "emulated")),
-                             mr_json_number(mr_json_at(p, "images_per_s")));
+    for (int decoded = 0; decoded < 2; decoded++) {
+        const struct mr_json *e = earlier(
+            lab->o, mr_experiment_name(decoded ? MR_EXPERIMENT_decode : MR_EXPERIMENT_read));
+        for (size_t i = 0; i < mr_result_n_points(e); i++) {
+            struct mr_read_point p = mr_read_point_of(mr_result_point(e, i));
+            mr_lab_note_rate(lab, decoded, p.emulated, p.images_per_s);
         }
     }
 }
@@ -187,6 +172,8 @@ double mr_study_file_bytes(const struct mr_dataset *data)
 int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
 {
     struct mr_lab lab = {.o = o};
+    unsigned n;
+    const struct mr_experiment_row *rows = rows_of(o, &n);
     int r = 0;
     mr_lab_name_input(&lab);
     lab.same_storage = mr_is_on_storage(o->data, o->scratch);
@@ -197,7 +184,7 @@ int mr_study_run(const struct mr_study_opts *o, struct mr_error *err)
             r = mr_fail(err, -ENOMEM, "no memory for an emulated device");
     lab.foreseen_s = mr_study_estimate(o);
     lab.image_bytes = mr_study_file_bytes(o->data);
-    for (unsigned i = 0; !r && i < N_ROWS; i++) {
+    for (unsigned i = 0; !r && i < n; i++) {
         double foreseen = seconds_of(o, &rows[i]);
         if (foreseen > 0)
             r = run_one(&lab, &rows[i]);

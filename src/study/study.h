@@ -10,6 +10,8 @@
 
 #include "json.h"
 
+struct mr_experiment_row;
+
 struct mr_study_progress {
     const char *experiment, *what; /* "read", "hdd, 4 threads" */
     double done_s, total_s;        /* of the whole study, as far as it can be foreseen */
@@ -26,6 +28,9 @@ struct mr_study_opts {
     uint64_t seed;
     /* Names of experiments to run, NULL-terminated; NULL = all. */
     const char *const *only;
+    /* What is run instead of the experiments of experiments.h; NULL = these. */
+    const struct mr_experiment_row *experiments; /* experiment.h */
+    unsigned n_experiments;
     /* A result of an earlier study of the same kind, taken over by the caller's leave; NULL = none.
      * Borrowed until the next call. */
     const struct mr_json *(*earlier)(void *ctx, const char *experiment);
@@ -38,9 +43,6 @@ struct mr_study_opts {
 
 /* Seconds that it will take, roughly. */
 double mr_study_estimate(const struct mr_study_opts *o);
-/* 1 when there is an experiment of that name. */
-int mr_study_knows(const char *experiment);
-const char *mr_study_name(unsigned i); /* NULL behind the last */
 /* The mean size of a file; of more than 100,000 by every second, third... of them.  NaN when none
  * can be looked at. */
 double mr_study_file_bytes(const struct mr_dataset *data);

@@ -4,38 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define SYSTEM(name, heading, field)                                                               \
-    {                                                                                              \
-        name, heading, offsetof(struct mr_system_rates, field)                                     \
-    }
-
-const struct mr_column mr_system_columns[MR_N_SYSTEM_COLUMNS] = {
-    SYSTEM("cpu_user_pct", "CpuUser", cpu_user),
-    SYSTEM("cpu_system_pct", "CpuSystem", cpu_system),
-    SYSTEM("cpu_iowait_pct", "CpuIowait", cpu_iowait),
-    SYSTEM("cpu_steal_pct", "CpuSteal", cpu_steal),
-    SYSTEM("cpu_idle_pct", "CpuIdle", cpu_idle),
-    SYSTEM("context_switches_per_s", "Switches", switches),
-    SYSTEM("tasks_running", "Running", tasks_running),
-    SYSTEM("tasks_blocked", "Blocked", tasks_blocked),
-    SYSTEM("free_bytes", "FreeBytes", free_bytes),
-    SYSTEM("available_bytes", "AvailableBytes", available_bytes),
-    SYSTEM("buffers_bytes", "BuffersBytes", buffers_bytes),
-    SYSTEM("cached_bytes", "CachedBytes", cached_bytes),
-    SYSTEM("dirty_bytes", "DirtyBytes", dirty_bytes),
-    SYSTEM("writeback_bytes", "WritebackBytes", writeback_bytes),
-    SYSTEM("pressure_cpu_some_pct", "PressureCpuSome", cpu_some),
-    SYSTEM("pressure_io_some_pct", "PressureIoSome", io_some),
-    SYSTEM("pressure_io_full_pct", "PressureIoFull", io_full),
-    SYSTEM("pressure_memory_some_pct", "PressureMemorySome", memory_some),
-    SYSTEM("pressure_memory_full_pct", "PressureMemoryFull", memory_full),
-    SYSTEM("processes", "Processes", processes),
-    SYSTEM("process_read_bytes_per_s", "ProcessReadBytes", read_bytes),
-    SYSTEM("process_write_bytes_per_s", "ProcessWriteBytes", write_bytes),
-    SYSTEM("process_rchar_per_s", "ProcessRchar", rchar),
-    SYSTEM("process_wchar_per_s", "ProcessWchar", wchar),
-};
-
 #define SIDE(name, heading, field)                                                                 \
     {                                                                                              \
         name, heading, offsetof(struct mr_disk_side_rates, field)                                  \
@@ -68,81 +36,181 @@ double mr_column_value(const void *rates, const struct mr_column *c)
     return v;
 }
 
+/* ---- the system's columns: a function each ---- */
+
 static double per(double what, double of)
 {
     return of > 0 ? what / of : 0;
 }
 
-static void cpu_rates(const struct mr_cpu *c, double seconds, struct mr_system_rates *out)
+/* Per cent of the time of all CPUs that went to one kind. */
+static double cpu_share(const struct mr_sampled *at, unsigned kind)
 {
-    double all = 0, share[MR_CPU_KINDS];
+    double all = 0;
     for (unsigned i = 0; i < MR_CPU_KINDS; i++)
-        all += (double)c->ticks[i];
-    for (unsigned i = 0; i < MR_CPU_KINDS; i++)
-        share[i] = per(100 * (double)c->ticks[i], all);
-    out->cpu_user = share[MR_CPU_USER] + share[MR_CPU_NICE];
-    out->cpu_system = share[MR_CPU_SYSTEM] + share[MR_CPU_IRQ] + share[MR_CPU_SOFTIRQ];
-    out->cpu_iowait = share[MR_CPU_IOWAIT];
-    out->cpu_steal = share[MR_CPU_STEAL];
-    out->cpu_idle = share[MR_CPU_IDLE];
-    out->switches = per((double)c->switches, seconds);
-    out->tasks_running = (double)c->running;
-    out->tasks_blocked = (double)c->blocked;
+        all += (double)at->c->cpu.ticks[i];
+    return per(100 * (double)at->c->cpu.ticks[kind], all);
 }
 
-static void memory_levels(const struct mr_memory *m, struct mr_system_rates *out)
+static double cpu_user(const struct mr_sampled *at)
 {
-    out->free_bytes = (double)m->free_bytes;
-    out->available_bytes = (double)m->available_bytes;
-    out->buffers_bytes = (double)m->buffers_bytes;
-    out->cached_bytes = (double)m->cached_bytes;
-    out->dirty_bytes = (double)m->dirty_bytes;
-    out->writeback_bytes = (double)m->writeback_bytes;
+    return cpu_share(at, MR_CPU_USER) + cpu_share(at, MR_CPU_NICE);
 }
 
-/* Microseconds of `seconds`, per cent; the kernel adds them up now and then, so one interval may
- * get what belongs to the one before. */
-static double stalled(uint64_t us, double seconds)
+static double cpu_system(const struct mr_sampled *at)
 {
-    return fmin(100, per((double)us / 1e4, seconds));
+    return cpu_share(at, MR_CPU_SYSTEM) + cpu_share(at, MR_CPU_IRQ) + cpu_share(at, MR_CPU_SOFTIRQ);
 }
 
-static void process_rates(const struct mr_process_io *io, double seconds,
-                          struct mr_system_rates *out)
+static double cpu_iowait(const struct mr_sampled *at)
 {
-    out->read_bytes = per((double)io->count[MR_IO_READ_BYTES], seconds);
-    out->write_bytes = per((double)io->count[MR_IO_WRITE_BYTES], seconds);
-    out->rchar = per((double)io->count[MR_IO_RCHAR], seconds);
-    out->wchar = per((double)io->count[MR_IO_WCHAR], seconds);
+    return cpu_share(at, MR_CPU_IOWAIT);
+}
+
+static double cpu_steal(const struct mr_sampled *at)
+{
+    return cpu_share(at, MR_CPU_STEAL);
+}
+
+static double cpu_idle(const struct mr_sampled *at)
+{
+    return cpu_share(at, MR_CPU_IDLE);
+}
+
+static double switches(const struct mr_sampled *at)
+{
+    return per((double)at->c->cpu.switches, at->seconds);
+}
+
+static double tasks_running(const struct mr_sampled *at)
+{
+    return (double)at->c->cpu.running;
+}
+
+static double tasks_blocked(const struct mr_sampled *at)
+{
+    return (double)at->c->cpu.blocked;
+}
+
+static double free_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.free_bytes;
+}
+
+static double available_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.available_bytes;
+}
+
+static double buffers_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.buffers_bytes;
+}
+
+static double cached_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.cached_bytes;
+}
+
+static double dirty_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.dirty_bytes;
+}
+
+static double writeback_bytes(const struct mr_sampled *at)
+{
+    return (double)at->s->memory.writeback_bytes;
+}
+
+/* Microseconds of the time, per cent; the kernel adds them up now and then, so one interval may get
+ * what belongs to the one before. */
+static double stalled(uint64_t us, const struct mr_sampled *at)
+{
+    return fmin(100, per((double)us / 1e4, at->seconds));
+}
+
+static double cpu_some(const struct mr_sampled *at)
+{
+    return stalled(at->c->pressure[MR_PRESSURE_CPU].some_us, at);
+}
+
+static double io_some(const struct mr_sampled *at)
+{
+    return stalled(at->c->pressure[MR_PRESSURE_IO].some_us, at);
+}
+
+static double io_full(const struct mr_sampled *at)
+{
+    return stalled(at->c->pressure[MR_PRESSURE_IO].full_us, at);
+}
+
+static double memory_some(const struct mr_sampled *at)
+{
+    return stalled(at->c->pressure[MR_PRESSURE_MEMORY].some_us, at);
+}
+
+static double memory_full(const struct mr_sampled *at)
+{
+    return stalled(at->c->pressure[MR_PRESSURE_MEMORY].full_us, at);
+}
+
+static double processes(const struct mr_sampled *at)
+{
+    return at->s->n_processes;
+}
+
+static double io_rate(const struct mr_sampled *at, unsigned counter)
+{
+    return per((double)at->c->process.count[counter], at->seconds);
+}
+
+static double read_bytes(const struct mr_sampled *at)
+{
+    return io_rate(at, MR_IO_READ_BYTES);
+}
+
+static double write_bytes(const struct mr_sampled *at)
+{
+    return io_rate(at, MR_IO_WRITE_BYTES);
+}
+
+static double rchar(const struct mr_sampled *at)
+{
+    return io_rate(at, MR_IO_RCHAR);
+}
+
+static double wchar(const struct mr_sampled *at)
+{
+    return io_rate(at, MR_IO_WCHAR);
+}
+
+#define COLUMN(member, name, heading, known) {name, heading, known, member},
+const struct mr_system_column mr_system_columns[MR_N_SYSTEM_COLUMNS] = {MR_SYSTEM_COLUMNS(COLUMN)};
+
+double mr_system_column_value(const struct mr_system_column *c, const struct mr_sampled *at,
+                              unsigned known)
+{
+    return (known & c->known) == c->known ? c->value(at) : NAN;
 }
 
 void mr_system_rates_of(const struct mr_system_sample *s, const struct mr_system_counts *c,
                         unsigned known, double seconds, struct mr_system_rates *out)
 {
-    const struct mr_pressure *p = c->pressure;
-    const unsigned pressure = MR_KNOWN_PRESSURE;
-    const double unknown = NAN;
+    struct mr_sampled at = {s, c, seconds};
+    double value[MR_N_SYSTEM_COLUMNS];
     for (unsigned i = 0; i < MR_N_SYSTEM_COLUMNS; i++)
-        memcpy((char *)out + mr_system_columns[i].offset, &unknown, sizeof unknown);
-    if (known & MR_KNOWN_CPU)
-        cpu_rates(&c->cpu, seconds, out);
-    if (known & MR_KNOWN_MEMORY)
-        memory_levels(&s->memory, out);
-    if (known & pressure << MR_PRESSURE_CPU)
-        out->cpu_some = stalled(p[MR_PRESSURE_CPU].some_us, seconds);
-    if (known & pressure << MR_PRESSURE_IO) {
-        out->io_some = stalled(p[MR_PRESSURE_IO].some_us, seconds);
-        out->io_full = stalled(p[MR_PRESSURE_IO].full_us, seconds);
-    }
-    if (known & pressure << MR_PRESSURE_MEMORY) {
-        out->memory_some = stalled(p[MR_PRESSURE_MEMORY].some_us, seconds);
-        out->memory_full = stalled(p[MR_PRESSURE_MEMORY].full_us, seconds);
-    }
-    if (known & MR_KNOWN_PROCESS) {
-        out->processes = s->n_processes;
-        process_rates(&c->process, seconds, out);
-    }
+        value[i] = mr_system_column_value(&mr_system_columns[i], &at, known);
+    memcpy(out, value, sizeof value);
 }
+
+double mr_system_rate(const struct mr_system_rates *r, unsigned i)
+{
+    double value[MR_N_SYSTEM_COLUMNS];
+    memcpy(value, r, sizeof value);
+    return value[i];
+}
+
+/* ---- which devices are shown ---- */
 
 static int is_named(const char *name, const char *list)
 {

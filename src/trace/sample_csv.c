@@ -59,7 +59,7 @@ static void system_row(FILE *to, const struct mr_system_sample *s, double second
     begin(to, s, "system", "", "");
     none(to, N_DEVICE);
     for (unsigned i = 0; i < MR_N_SYSTEM_COLUMNS; i++)
-        number(to, mr_column_value(&r, &mr_system_columns[i]));
+        number(to, mr_system_rate(&r, i));
     fputc('\n', to);
 }
 

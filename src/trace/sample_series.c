@@ -140,7 +140,7 @@ static void put_common(struct mr_sample_series *s, const struct mr_system_sample
     s->common.v[TIME][s->n] = (double)m->since_open_ns / 1e9;
     s->common.v[INTERVAL][s->n] = seconds;
     for (unsigned i = 0; i < MR_N_SYSTEM_COLUMNS; i++)
-        s->common.v[SYSTEM + i][s->n] = mr_column_value(&r, &mr_system_columns[i]);
+        s->common.v[SYSTEM + i][s->n] = mr_system_rate(&r, i);
 }
 
 static int put_disk(struct mr_sample_series *s, unsigned index, const struct mr_disk *d, int known,
@@ -319,8 +319,7 @@ void mr_sample_series_json(const struct mr_sample_series *s, const struct mr_sys
     struct mr_system_rates r;
     mr_system_rates_of(last, &last->total, s->known, seconds, &r);
     for (unsigned i = 0; i < MR_N_SYSTEM_COLUMNS; i++)
-        mr_json_set(system, mr_system_columns[i].name,
-                    real(mr_column_value(&r, &mr_system_columns[i])));
+        mr_json_set(system, mr_system_columns[i].name, real(mr_system_rate(&r, i)));
     for (unsigned i = 0; i < last->n_disks; i++)
         if (mr_disk_chosen(&last->disks[i], s->only))
             mr_json_append(devices, disk_total(&last->disks[i], seconds));

@@ -24,6 +24,8 @@
 
 #define MR_SAMPLER_MIN_NS 10000000u /* shorter intervals say little: the kernel counts in ticks */
 
+enum mr_pressure_kind { MR_PRESSURE_CPU, MR_PRESSURE_IO, MR_PRESSURE_MEMORY, MR_PRESSURE_KINDS };
+
 enum mr_known {
     MR_KNOWN_DISKS = 1,
     MR_KNOWN_CPU = 2,
@@ -31,9 +33,10 @@ enum mr_known {
     MR_KNOWN_NET = 8,
     MR_KNOWN_PROCESS = 16,
     MR_KNOWN_PRESSURE = 32, /* shifted by enum mr_pressure_kind */
+    MR_KNOWN_CPU_PRESSURE = MR_KNOWN_PRESSURE << MR_PRESSURE_CPU,
+    MR_KNOWN_IO_PRESSURE = MR_KNOWN_PRESSURE << MR_PRESSURE_IO,
+    MR_KNOWN_MEMORY_PRESSURE = MR_KNOWN_PRESSURE << MR_PRESSURE_MEMORY,
 };
-
-enum mr_pressure_kind { MR_PRESSURE_CPU, MR_PRESSURE_IO, MR_PRESSURE_MEMORY, MR_PRESSURE_KINDS };
 
 /* Counters over some time: the last interval, or all since opening. */
 struct mr_system_counts {

@@ -6,8 +6,6 @@ import json
 import math
 import pathlib
 
-EXPERIMENTS = ["verdict", "baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint",
-               "phases", "files"]
 READ_MB = {"disk": 2500.0, "hdd": 163.0, "ssd": 281.0, "optane": 1603.0, "lustre": 1969.0}
 WRITE_MB = {"disk": 1750.0, "hdd": 133.0, "ssd": 195.0, "optane": 512.0, "lustre": 992.0}
 FILES_AT_1 = {"disk": 6000.0, "hdd": 80.0, "ssd": 1200.0, "optane": 3000.0, "lustre": 300.0}
@@ -174,6 +172,7 @@ def verdict(speed):
 MAKERS = {"verdict": verdict, "baseline": baseline, "read": read,
           "decode": lambda speed: read(speed, decode=True), "overlap": overlap, "batch": batch,
           "activity": activity, "checkpoint": checkpoint, "phases": phases, "files": files}
+EXPERIMENTS = list(MAKERS)
 
 
 def experiment(name, speed=1.0, **more):

@@ -12,8 +12,8 @@ import unittest
 import system_kit
 from system_kit import TempDirCase, run
 
-EXPERIMENTS = ["baseline", "read", "decode", "overlap", "batch", "activity", "checkpoint", "phases",
-               "files", "verdict"]
+_LIST = pathlib.Path(__file__).parent.parent.parent / "src/result/experiments.h"
+EXPERIMENTS = re.findall(r"^ +ROW\((\w+)\)", _LIST.read_text(), re.M)  # in the order they run
 LONG_S = 10 * system_kit.TIMEOUT_S  # several experiments on a busy machine; more is a hang
 _photos = None
 

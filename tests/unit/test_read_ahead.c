@@ -150,11 +150,10 @@ static double late(uint64_t overdue, int64_t device_bytes)
 
 static size_t n_warnings(double late_share)
 {
-    struct mr_lab lab = {.result = mr_json_object()};
-    mr_json_set(lab.result, "warnings", mr_json_array());
+    struct mr_lab lab = {.warnings = mr_json_array()};
     mr_lab_check_late(&lab, "ssd", late_share);
-    size_t n = mr_json_len(mr_json_at(lab.result, "warnings"));
-    mr_json_free(lab.result);
+    size_t n = mr_json_len(lab.warnings);
+    mr_json_free(lab.warnings);
     return n;
 }
 

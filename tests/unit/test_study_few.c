@@ -270,15 +270,15 @@ static void three_images_go_through_every_experiment(void **state)
     struct mr_json *root = study(*state, d, NULL);
     check(root);
     check_bounds(root);
-    for (unsigned i = 0; mr_study_name(i); i++) {
+    for (unsigned i = 0; mr_experiment_name(i); i++) {
         const struct mr_json *e = result_of(root, i);
         const char *why = mr_json_text(mr_json_at(e, "missing"));
-        assert_string_equal(mr_json_text(mr_json_at(e, "experiment")), mr_study_name(i));
-        if (!strcmp(mr_study_name(i), "checkpoint"))
+        assert_string_equal(mr_json_text(mr_json_at(e, "experiment")), mr_experiment_name(i));
+        if (!strcmp(mr_experiment_name(i), "checkpoint"))
             assert_non_null(strstr(why, "has 24 MB free, and checkpoints"));
         else if (why)
-            fail_msg("%s: %s", mr_study_name(i), why);
-        if (!strcmp(mr_study_name(i), "batch"))
+            fail_msg("%s: %s", mr_experiment_name(i), why);
+        if (!strcmp(mr_experiment_name(i), "batch"))
             check_batches(e);
     }
     check_made_up(root);

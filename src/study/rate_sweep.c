@@ -1,10 +1,9 @@
-/* exp_input.c - reading (Figure 5) and decoding (Figure 4): the micro-benchmark over storages,
- * engines and numbers of threads.
+/* rate_sweep.c - see rate_sweep.h.
  *
  * In a quick study every run is boxed in time: on a slow storage fewer images are drawn, and each
  * point says how many.  The real storage is read cold; on an emulated one every byte is charged
  * whether it is cached or not, so files are read ahead for it: the real storage may be slower. */
-#include "lab.h"
+#include "rate_sweep.h"
 
 #include "errtext.h"
 #include "microbench.h"
@@ -52,10 +51,11 @@ static int measure(struct mr_lab *lab, const struct mr_lab_storage *s, enum mr_e
         double mb = result.median.seconds > 0
                         ? (double)result.median.delivered_bytes / result.median.seconds / 1e6
                         : NAN;
-        mr_json_set(p, "storage", mr_json_string(s->name));
-        mr_json_set(p, "emulated", mr_json_bool(s->device != NULL));
-        mr_json_set(p, "baseline_share", mr_json_real(mb / s->random_mb_per_s));
-        mr_lab_note_rate(lab, lab->experiment, s->device != NULL, result.per_s);
+        mr_share_of_limit_put(
+            p, &(struct mr_share_of_limit){.storage = s->name,
+                                           .emulated = s->device != NULL,
+                                           .baseline_share = mb / s->random_mb_per_s});
+        mr_lab_note_rate(lab, decode, s->device != NULL, result.per_s);
         mr_lab_check_cold(lab, result.cold);
         if (s->device)
             mr_lab_check_late(lab, s->name,
@@ -104,14 +104,8 @@ static void tell_commands(struct mr_lab *lab, const char *map)
     }
 }
 
-int mr_exp_read(struct mr_lab *lab)
+int mr_rate_sweep(struct mr_lab *lab, int decode)
 {
-    tell_commands(lab, "read");
-    return sweep(lab, 0);
-}
-
-int mr_exp_decode(struct mr_lab *lab)
-{
-    tell_commands(lab, "decode");
-    return sweep(lab, 1);
+    tell_commands(lab, decode ? "decode" : "read");
+    return sweep(lab, decode);
 }
