@@ -107,12 +107,12 @@ struct mr_checkpoint_opts { /* zero means default */
     unsigned io_depth;                         /* writes under way at once; 0 = 4 */
     struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
     int fresh; /* -EEXIST when a folder holds checkpoints that a run has saved under this prefix */
-    uint64_t run; /* the run that goes on (mr_restored.run); 0 = a new one */
+    unsigned lease_silence_ms; /* the same for everybody who writes there */
+    uint64_t run;              /* the run that goes on (mr_restored.run); 0 = a new one */
     /* Called at most once a folder, by open, which waits: an owner on another host has not been
      * heard of for less than lease_silence_ms (0 = 60,000).  A signal ends the wait with -EINTR. */
     void (*waiting)(void *ctx, const char *text);
     void *waiting_ctx;
-    unsigned lease_silence_ms; /* the same for everybody who writes there */
 };
 
 /* One checkpoint.  Times are in seconds from begin, -1: not (or not yet) reached. */

@@ -56,6 +56,8 @@ class Installed(TempDirCase):
         program = self.dir / "iterate_folder"
         output(*shlex.split(os.environ["COMPILER"]), *sanitize, "-o", program,
                SOURCE / "examples" / "iterate_folder.c", *flags)
+        # It asks for the version of the ABI, not for any library of that name.
+        self.assertIn("[libmillrace.so.0]", output("readelf", "-d", program))
         n_bytes = make_files(self.dir / "data", 10, classes=2)
         lines = output(program, self.dir / "data", 4, env=self.environment()).splitlines()
         self.assertEqual(len(lines), 3)
