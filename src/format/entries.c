@@ -1,6 +1,6 @@
 /* entries.c - ten million samples in little memory.
  *
- *     whole blobs   blob_table.c's 16 bytes and the name; label[i]       20 + name
+ *     whole blobs   blob_table.c's 13 bytes and the name; label[i]       17 + name
  *     records       record[i] { offset, length, blob }; label[i]         20
  */
 #include "entries.h"

@@ -3,7 +3,7 @@
  * A name is kept as a directory number and what follows.  Directories repeat (a class has hundreds
  * of files), so each is stored once; names stand in one long string:
  *
- *     blob[i]    { name: offset into names, dir }             12 bytes
+ *     blob[i]    { name: offset into names, dir }             9 bytes
  *     names      "image_0001.jpg\0image_0002.jpg\0..."        length + 1
  *     dirs       "/data/train/cat/", "/data/train/dog/"       once each
  *     sizes[i]   what the last reader saw                     4 bytes
@@ -18,14 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Packed: ten million of them are to be small. */
 struct mr_blob {
-    uint32_t name[2]; /* low and high half: 12 bytes, where a uint64_t would make it 16 */
-    uint32_t dir;
-};
+    uint32_t name, dir;
+    uint8_t name_high; /* bits 32 .. 39 of the offset */
+} __attribute__((packed));
+
+#define MOST_NAMES ((uint64_t)1 << 40) /* bytes */
 
 static uint64_t name_at(const struct mr_blob *b)
 {
-    return (uint64_t)b->name[1] << 32 | b->name[0];
+    return (uint64_t)b->name_high << 32 | b->name;
 }
 
 void mr_blob_table_fini(struct mr_blob_table *t)
@@ -125,11 +128,12 @@ static int grow(void **array, uint64_t *cap, uint64_t need, size_t item)
 
 int mr_blob_table_add(struct mr_blob_table *t, uint32_t dir, const char *name, size_t len)
 {
-    if (grow((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
+    if (t->names_len >= MOST_NAMES ||
+        grow((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
         grow((void **)&t->names, &t->names_cap, t->names_len + len + 1, 1))
         return -ENOMEM;
     t->blob[t->n++] =
-        (struct mr_blob){{(uint32_t)t->names_len, (uint32_t)(t->names_len >> 32)}, dir};
+        (struct mr_blob){(uint32_t)t->names_len, dir, (uint8_t)(t->names_len >> 32)};
     memcpy(t->names + t->names_len, name, len);
     t->names[t->names_len + len] = 0;
     t->names_len += len + 1;
