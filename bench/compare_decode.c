@@ -311,7 +311,7 @@ static const struct match matches[] = {
      1.6},
     {"bilinear f32 nchw / turbo", {.layout = MR_IMAGE_NCHW}, "turbo", ours, 1.0},
     {"bilinear f32 nhwc / bare", {0}, "bare", bare, 0},
-    {"bilinear u8 nhwc / bare", {.dtype = MR_IMAGE_U8}, "bare", bare, 0},
+    {"bilinear u8 nhwc / bare", {.dtype = MR_DT_U8}, "bare", bare, 0},
     {"area f32 nchw / bare", {.layout = MR_IMAGE_NCHW, .resize = MR_RESIZE_AREA}, "bare", bare, 0},
     {"crop-flip f32 nchw / bare",
      {.layout = MR_IMAGE_NCHW, .augment = MR_AUGMENT_CROP_FLIP},

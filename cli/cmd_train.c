@@ -188,7 +188,7 @@ static int understand(struct job *j)
         return usage("%s learns nothing, so there is nothing to --eval", o->accelerator);
     if (!emulated && (o->image_size.width != 224 || o->image_size.height != 224))
         return usage("the network takes images of 224 x 224: --image-size%s", "");
-    if (!emulated && (o->dtype != MR_IMAGE_F32 || o->layout != MR_IMAGE_NHWC))
+    if (!emulated && (o->dtype != DTYPE_F32 || o->layout != MR_IMAGE_NHWC))
         return usage("the network takes --dtype f32 --layout nhwc%s", "");
     j->t.decode = input_decoder(o);
     j->t.pipe = input_pipeline(o, o->threads.n ? o->threads.value[0] : 0);

@@ -28,7 +28,7 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
                o->cold ? "cold" : "drop-caches");
         return 2;
     }
-    if (o->dtype == MR_IMAGE_U8 && normalises(o)) {
+    if (o->dtype == DTYPE_U8 && normalises(o)) {
         say_to(stderr, "millrace %s: --mean and --std need --dtype f32\n", command);
         return 2;
     }
@@ -81,7 +81,7 @@ struct mr_decoder_opts input_decoder(const struct options *o)
         .width = o->image_size.width,
         .height = o->image_size.height,
         .resize = o->resize,
-        .dtype = o->dtype,
+        .dtype = o->dtype == DTYPE_U8 ? MR_DT_U8 : MR_DT_F32,
         .mean = {o->mean.value[0], o->mean.value[1], o->mean.value[2]},
         .std = {o->std.value[0], o->std.value[1], o->std.value[2]},
         .layout = o->layout,

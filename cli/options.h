@@ -49,6 +49,8 @@ struct colours {
     float value[3];
 };
 
+enum option_dtype { DTYPE_F32, DTYPE_U8 }; /* the words of --dtype, in their order */
+
 struct error_budget {
     double share;
     uint64_t count;
@@ -61,7 +63,8 @@ struct options {
     unsigned map; /* 0 read, 1 decode */
     struct image_size image_size;
     struct colours mean, std;
-    unsigned resize, dtype, layout, augment, decoder; /* as the enums of image.h */
+    unsigned resize, layout, augment, decoder; /* as the enums of image.h */
+    unsigned dtype;                            /* enum option_dtype */
     int exact, accept_truncated;
     uint64_t max_pixels;
     struct shuffle_choice shuffle;

@@ -41,7 +41,7 @@ static int decode(struct mr_decoder *dec, const void *bytes, size_t len, const u
 
 int main(int argc, char **argv)
 {
-    struct mr_decoder_opts opts = {.width = 64, .height = 64, .dtype = MR_IMAGE_U8};
+    struct mr_decoder_opts opts = {.width = 64, .height = 64, .dtype = MR_DT_U8};
     struct mr_decoder *dec = NULL;
     uint8_t *slot = malloc(mr_decoder_bytes(&opts)), *file = malloc(MAX_FILE);
     const void *bytes = red_png;

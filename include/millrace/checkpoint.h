@@ -33,44 +33,11 @@
 #define MILLRACE_CHECKPOINT_H
 
 #include <millrace/api.h>
+#include <millrace/dtype.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Types of elements: TensorFlow's numbers where it has the type. */
-enum mr_dtype {
-    MR_DT_F32 = 1,
-    MR_DT_F64 = 2,
-    MR_DT_I32 = 3,
-    MR_DT_U8 = 4,
-    MR_DT_I16 = 5,
-    MR_DT_I8 = 6,
-    MR_DT_STRING = 7, /* elements of any length; in files of others only */
-    MR_DT_C64 = 8,
-    MR_DT_I64 = 9,
-    MR_DT_BOOL = 10,
-    MR_DT_QINT8 = 11,
-    MR_DT_QUINT8 = 12,
-    MR_DT_QINT32 = 13,
-    MR_DT_BF16 = 14,
-    MR_DT_QINT16 = 15,
-    MR_DT_QUINT16 = 16,
-    MR_DT_U16 = 17,
-    MR_DT_C128 = 18,
-    MR_DT_F16 = 19,
-    MR_DT_U32 = 22,
-    MR_DT_U64 = 23,
-    MR_DT_F8_E5M2 = 24,
-    MR_DT_F8_E4M3 = 25,
-    /* In safetensors only: */
-    MR_DT_F4 = 1000,
-    MR_DT_F6_E2M3,
-    MR_DT_F6_E3M2,
-    MR_DT_F8_E8M0,
-    MR_DT_F8_E4M3FNUZ,
-    MR_DT_F8_E5M2FNUZ,
-};
 
 #define MR_TENSOR_MAX_DIMS 8
 

@@ -38,6 +38,7 @@
 #define MILLRACE_IMAGE_H
 
 #include <millrace/api.h>
+#include <millrace/dtype.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,11 +47,6 @@ extern "C" {
 enum mr_image_resize {
     MR_RESIZE_BILINEAR, /* TensorFlow 1's: pixel x comes from x * in / out, two neighbours a side */
     MR_RESIZE_AREA,     /* the mean of all that a pixel covers; may use JPEG's cheap half sizes */
-};
-
-enum mr_image_dtype {
-    MR_IMAGE_F32, /* 0..1, or (v - mean) / std */
-    MR_IMAGE_U8,  /* 0..255 */
 };
 
 enum mr_image_layout {
@@ -82,7 +78,7 @@ enum mr_image_decoder {
 struct mr_decoder_opts {    /* zero means default */
     unsigned width, height; /* of the output, at most 16384; 0 = 224 */
     enum mr_image_resize resize;
-    enum mr_image_dtype dtype;
+    enum mr_dtype dtype; /* F32: 0..1, or (v - mean) / std; U8: 0..255; 0 = F32 */
     enum mr_image_layout layout;
     enum mr_image_augment augment;
     float mean[3], std[3]; /* F32 only, in units of 0..1; std 0 = 1 */

@@ -10,6 +10,7 @@
 #include "errtext.h"
 #include "safetensors.h"
 #include "tf_meta.h"
+#include "tf_types.h"
 #include "train_state.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ int mr_ckpt_plan_init(struct mr_ckpt_plan *p, const struct mr_array *arrays, uns
     int r = 0;
     for (unsigned i = 0; !r && i < n; i++) {
         r = add_array(&p->bundle.tensors, &arrays[i], i, err);
-        if (!r && format == MR_CHECKPOINT_TF && arrays[i].dtype >= MR_DT_F4)
+        if (!r && format == MR_CHECKPOINT_TF && !mr_tf_type(arrays[i].dtype))
             r = mr_fail(err, -EINVAL, "array %s: TensorFlow has no type %s; save as safetensors",
                         arrays[i].name, mr_dtype_name(arrays[i].dtype));
     }

@@ -15,6 +15,7 @@
 #include "errtext.h"
 #include "json.h"
 #include "safetensors_types.h"
+#include "tf_types.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -168,9 +169,9 @@ static int restore_type(const char *text, struct mr_tensor *t)
     struct mr_tensor real = *t;
     uint64_t bytes, n;
     char *end;
-    real.dtype = (int)strtoul(text, &end, 10);
+    real.dtype = mr_tf_type_of(strtoull(text, &end, 10));
     real.n_dims = 0;
-    if (*end++ != ':' || !mr_dtype_name(real.dtype))
+    if (*end++ != ':' || !real.dtype)
         return -EBADMSG;
     while (*end) {
         if (real.n_dims == MR_TENSOR_MAX_DIMS || *end < '0' || *end > '9')

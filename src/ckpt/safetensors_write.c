@@ -7,6 +7,7 @@
 #include "errtext.h"
 #include "json.h"
 #include "safetensors_types.h"
+#include "tf_types.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void put_metadata(struct mr_bytes *b, const struct mr_tensor_table *t)
             continue;
         mr_bytes_add_text(b, ",\"" MR_ST_TYPE);
         put_escaped(b, x->name);
-        mr_bytes_printf(b, "\":\"%d:", x->dtype);
+        mr_bytes_printf(b, "\":\"%u:", mr_tf_type(x->dtype));
         put_dims(b, x->n_dims, x->dims);
         mr_bytes_add_text(b, "\"");
     }

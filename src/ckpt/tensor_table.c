@@ -3,8 +3,7 @@
  * Names are found by a hash table with open addressing, never more than half full: a model may have
  * tens of thousands of tensors, and each is looked up by its name.
  *
- * The types are one table, so that a new one is one row.  Sizes come from files, so every product
- * is checked: a shape that does not fit in 64 bits is refused before anybody allocates for it. */
+ * Sizes come from files, so every product is checked: a shape that does not fit in 64 bits is refused before anybody allocates for it. */
 #include "tensor_table.h"
 
 #include "byte_hash.h"
@@ -13,59 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct {
-    int dtype;
-    unsigned bits;
-    const char *name;
-} types[] = {
-    {MR_DT_F32, 32, "float32"},
-    {MR_DT_F64, 64, "float64"},
-    {MR_DT_I32, 32, "int32"},
-    {MR_DT_U8, 8, "uint8"},
-    {MR_DT_I16, 16, "int16"},
-    {MR_DT_I8, 8, "int8"},
-    {MR_DT_STRING, 0, "string"},
-    {MR_DT_C64, 64, "complex64"},
-    {MR_DT_I64, 64, "int64"},
-    {MR_DT_BOOL, 8, "bool"},
-    {MR_DT_QINT8, 8, "qint8"},
-    {MR_DT_QUINT8, 8, "quint8"},
-    {MR_DT_QINT32, 32, "qint32"},
-    {MR_DT_BF16, 16, "bfloat16"},
-    {MR_DT_QINT16, 16, "qint16"},
-    {MR_DT_QUINT16, 16, "quint16"},
-    {MR_DT_U16, 16, "uint16"},
-    {MR_DT_C128, 128, "complex128"},
-    {MR_DT_F16, 16, "float16"},
-    {MR_DT_U32, 32, "uint32"},
-    {MR_DT_U64, 64, "uint64"},
-    {MR_DT_F8_E5M2, 8, "float8_e5m2"},
-    {MR_DT_F8_E4M3, 8, "float8_e4m3"},
-    {MR_DT_F4, 4, "float4"},
-    {MR_DT_F6_E2M3, 6, "float6_e2m3"},
-    {MR_DT_F6_E3M2, 6, "float6_e3m2"},
-    {MR_DT_F8_E8M0, 8, "float8_e8m0"},
-    {MR_DT_F8_E4M3FNUZ, 8, "float8_e4m3fnuz"},
-    {MR_DT_F8_E5M2FNUZ, 8, "float8_e5m2fnuz"},
-};
-#define N_TYPES (sizeof types / sizeof *types)
-
-const char *mr_dtype_name(int dtype)
-{
-    for (size_t i = 0; i < N_TYPES; i++)
-        if (types[i].dtype == dtype)
-            return types[i].name;
-    return NULL;
-}
-
-unsigned mr_dtype_bits(int dtype)
-{
-    for (size_t i = 0; i < N_TYPES; i++)
-        if (types[i].dtype == dtype)
-            return types[i].bits;
-    return 0;
-}
 
 int mr_tensor_elements(unsigned n_dims, const uint64_t *dims, uint64_t *n)
 {

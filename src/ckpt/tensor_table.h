@@ -33,10 +33,6 @@ struct mr_tensor_table {
     size_t n_places; /* a power of two, at least 2 n */
 };
 
-/* "float32"; NULL for a number that names no type. */
-const char *mr_dtype_name(int dtype);
-/* Bits of an element; 0 for MR_DT_STRING and numbers that name no type. */
-unsigned mr_dtype_bits(int dtype);
 /* Bytes of an array: 0, -EOVERFLOW, -EINVAL when they are no whole number, or -ENOTSUP when the
  * type has no fixed size. */
 int mr_tensor_size(int dtype, unsigned n_dims, const uint64_t *dims, uint64_t *bytes);

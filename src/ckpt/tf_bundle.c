@@ -22,6 +22,7 @@
 #include "grow.h"
 #include "slice_key.h"
 #include "sstable.h"
+#include "tf_types.h"
 #include "wire.h"
 
 #include <endian.h>
@@ -50,6 +51,7 @@ struct parser {
 /* One BundleEntry; slices are left for the second look. */
 struct entry {
     struct mr_tensor t;
+    uint64_t tf_type; /* as the file has it */
     unsigned n_slices;
 };
 
@@ -143,7 +145,7 @@ static int take_field(const struct mr_wire_field *f, struct entry *e, uint64_t *
 {
     struct mr_tensor *t = &e->t;
     if (f->number == 1 && f->type == MR_WIRE_VARINT)
-        t->dtype = f->value > INT32_MAX ? -1 : (int)f->value;
+        t->dtype = mr_tf_type_of(e->tf_type = f->value);
     else if (f->number == 2 && f->type == MR_WIRE_BYTES)
         return parse_shape(f->body, t);
     else if (f->number == 3 && f->type == MR_WIRE_VARINT)
@@ -174,9 +176,9 @@ static int check_size(const struct parser *p, struct entry *e, const char *what,
                              p->name, what, (unsigned long long)n, (unsigned long long)t->bytes);
     if (!r)
         r = mr_tensor_size(t->dtype, t->n_dims, t->dims, &bytes);
-    if (r == -ENOTSUP || t->dtype >= MR_DT_F4)
-        return mr_fail(err, -ENOTSUP, "%s: '%s' has type %d, which cannot be read", p->name, what,
-                       t->dtype);
+    if (r == -ENOTSUP)
+        return mr_fail(err, -ENOTSUP, "%s: '%s' has type %llu, which cannot be read", p->name, what,
+                       (unsigned long long)e->tf_type);
     if (!r && e->n_slices)
         t->bytes = bytes;
     if (r || bytes != t->bytes)

@@ -8,6 +8,7 @@
 #include "errtext.h"
 #include "slice_key.h"
 #include "sstable.h"
+#include "tf_types.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static void put_entry(const struct mr_bundle *b, const struct item *it, struct m
     const struct mr_tensor *t = it->tensor;
     const struct mr_bundle_part *p = it->part, *parts;
     size_t n_parts = p ? 0 : mr_bundle_parts_of(b, (size_t)(t - b->tensors.tensors), &parts);
-    mr_wire_put_int(value, 1, (uint64_t)t->dtype);
+    mr_wire_put_int(value, 1, mr_tf_type(t->dtype));
     put_shape(value, t->n_dims, p ? p->length : t->dims);
     if (!n_parts) {
         put_nonzero(value, 3, p ? p->shard : t->shard);
@@ -119,7 +120,7 @@ int mr_bundle_write_index(const struct mr_bundle *b, struct mr_bytes *out, struc
     int r = items && keys ? 0 : -ENOMEM;
     for (size_t i = 0; !r && i < b->tensors.n; i++) {
         const struct mr_tensor *t = &b->tensors.tensors[i];
-        if (t->dtype >= MR_DT_F4)
+        if (!mr_tf_type(t->dtype))
             r = mr_fail(err, -ENOTSUP, "'%s': TensorFlow has no type %s", t->name,
                         mr_dtype_name(t->dtype));
         items[at++] = (struct item){(const uint8_t *)t->name, strlen(t->name), t, NULL};

@@ -15,6 +15,7 @@
  * TensorProto {1 dtype  2 shape  8 string_val}. */
 #include "tf_meta.h"
 
+#include "tf_types.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void attr_int(struct mr_bytes *b, const char *key, uint32_t field, uint64
 
 static void attr_type(struct mr_bytes *b, const char *key, int dtype)
 {
-    attr_int(b, key, 6, (uint64_t)dtype);
+    attr_int(b, key, 6, mr_tf_type(dtype));
 }
 
 static void attr_bool(struct mr_bytes *b, const char *key, int v)
@@ -97,7 +98,7 @@ static void attr_zeros(struct mr_bytes *b, const struct mr_tensor *t)
     size_t marks[2];
     begin_attr(b, "value", marks);
     size_t tensor = mr_wire_begin(b, 8);
-    mr_wire_put_int(b, 1, (uint64_t)t->dtype);
+    mr_wire_put_int(b, 1, mr_tf_type(t->dtype));
     put_shape(b, 2, t->n_dims, t->dims);
     mr_wire_end(b, tensor);
     end_attr(b, marks);
@@ -105,7 +106,7 @@ static void attr_zeros(struct mr_bytes *b, const struct mr_tensor *t)
 
 static int is_variable(const struct mr_tensor *t)
 {
-    return t->dtype != MR_DT_STRING && t->dtype < MR_DT_F4;
+    return t->dtype != MR_DT_STRING && mr_tf_type(t->dtype);
 }
 
 /* The four nodes of a variable. */
@@ -148,7 +149,7 @@ static void put_strings(struct mr_bytes *b, const char *name, const struct mr_te
     attr_type(b, "dtype", MR_DT_STRING);
     begin_attr(b, "value", marks);
     size_t tensor = mr_wire_begin(b, 8);
-    mr_wire_put_int(b, 1, MR_DT_STRING);
+    mr_wire_put_int(b, 1, mr_tf_type(MR_DT_STRING));
     put_shape(b, 2, t ? 1 : 0, dims);
     if (!t)
         mr_wire_put_text(b, 8, text);
@@ -168,7 +169,7 @@ static void attr_types(struct mr_bytes *b, const struct mr_tensor_table *t)
     size_t list = mr_wire_begin(b, 1), types = mr_wire_begin(b, 6);
     for (size_t i = 0; i < t->n; i++)
         if (is_variable(&t->tensors[i]))
-            mr_wire_put_varint(b, (uint64_t)t->tensors[i].dtype);
+            mr_wire_put_varint(b, mr_tf_type(t->tensors[i].dtype));
     mr_wire_end(b, types);
     mr_wire_end(b, list);
     end_attr(b, marks);

@@ -40,15 +40,17 @@ static int is_sane(const struct mr_decoder_opts *o)
         if (!isfinite(o->mean[c]) || !isfinite(o->std[c]) || o->std[c] < 0)
             return 0;
     return o->width <= MAX_SIDE && o->height <= MAX_SIDE && (unsigned)o->resize <= MR_RESIZE_AREA &&
-           (unsigned)o->dtype <= MR_IMAGE_U8 && (unsigned)o->layout <= MR_IMAGE_NCHW &&
-           (unsigned)o->augment <= MR_AUGMENT_CROP_FLIP && (unsigned)o->simd <= MR_SIMD_AVX512 &&
-           (unsigned)o->decoder <= MR_DECODER_TURBO;
+           (o->dtype == MR_DT_F32 || o->dtype == MR_DT_U8) &&
+           (unsigned)o->layout <= MR_IMAGE_NCHW && (unsigned)o->augment <= MR_AUGMENT_CROP_FLIP &&
+           (unsigned)o->simd <= MR_SIMD_AVX512 && (unsigned)o->decoder <= MR_DECODER_TURBO;
 }
 
 /* Fill in the defaults: 0 or -EINVAL. */
 static int complete(const struct mr_decoder_opts *opts, struct mr_decoder_opts *out)
 {
     *out = opts ? *opts : (struct mr_decoder_opts){0};
+    if (!out->dtype)
+        out->dtype = MR_DT_F32;
     if (!is_sane(out))
         return -EINVAL;
     if (!out->width)
@@ -67,7 +69,7 @@ size_t mr_decoder_bytes(const struct mr_decoder_opts *opts)
     struct mr_decoder_opts o;
     if (complete(opts, &o))
         return 0;
-    return (size_t)o.width * o.height * 3 * (o.dtype == MR_IMAGE_F32 ? sizeof(float) : 1);
+    return (size_t)o.width * o.height * 3 * mr_dtype_size(o.dtype);
 }
 
 int mr_decoder_new(const struct mr_decoder_opts *opts, struct mr_decoder **out)

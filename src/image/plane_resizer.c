@@ -34,7 +34,7 @@ void mr_resizer_init(struct mr_resizer *r, const struct mr_decoder_opts *opts,
 {
     *r = (struct mr_resizer){.opts = *opts, .kernels = kernels};
     int nchw = opts->layout == MR_IMAGE_NCHW;
-    if (opts->dtype == MR_IMAGE_F32)
+    if (opts->dtype == MR_DT_F32)
         r->store = nchw ? kernels->store_f32_nchw : kernels->store_f32_nhwc;
     else
         r->store = nchw ? kernels->store_u8_nchw : kernels->store_u8_nhwc;
@@ -302,7 +302,7 @@ static void make_row(struct mr_resizer *r, uint32_t y)
     else if (r->colour == MR_COLOUR_YCC)
         r->kernels->ycc_to_rgb(v[0], v[1], v[2], r->opts.width);
 
-    size_t value = r->opts.dtype == MR_IMAGE_F32 ? 4 : 1;
+    size_t value = mr_dtype_size(r->opts.dtype);
     size_t row = r->opts.width * value, plane = row * r->opts.height;
     if (r->opts.layout == MR_IMAGE_NCHW)
         for (unsigned c = 0; c < 3; c++)

@@ -452,7 +452,7 @@ static struct mr_json *image_json(const struct mr_decoder_opts *d)
     mr_json_set(o, "width", mr_json_int(d->width));
     mr_json_set(o, "height", mr_json_int(d->height));
     mr_json_set(o, "resize", mr_json_string(d->resize == MR_RESIZE_AREA ? "area" : "bilinear"));
-    mr_json_set(o, "dtype", mr_json_string(d->dtype == MR_IMAGE_U8 ? "u8" : "f32"));
+    mr_json_set(o, "dtype", mr_json_string(d->dtype == MR_DT_U8 ? "u8" : "f32"));
     mr_json_set(o, "layout", mr_json_string(d->layout == MR_IMAGE_NCHW ? "nchw" : "nhwc"));
     mr_json_set(o, "augment",
                 mr_json_string(d->augment == MR_AUGMENT_CROP_FLIP ? "crop-flip" : "none"));

@@ -115,7 +115,7 @@ static int look(struct maker *m, uint64_t n)
 static int decoder_for(struct maker *m, unsigned width, unsigned height)
 {
     struct mr_decoder_opts o = {
-        .width = width, .height = height, .resize = MR_RESIZE_AREA, .dtype = MR_IMAGE_U8};
+        .width = width, .height = height, .resize = MR_RESIZE_AREA, .dtype = MR_DT_U8};
     if (m->decoder && m->width == width && m->height == height)
         return 0;
     mr_decoder_free(m->decoder);

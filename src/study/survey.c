@@ -141,7 +141,7 @@ static int explore(struct expedition *x, struct mr_survey *s)
 {
     /* The smallest output that needs every row of an image. */
     struct mr_decoder_opts decode = {
-        .width = 1, .height = 1, .dtype = MR_IMAGE_U8, .resize = MR_RESIZE_AREA, .exact = 1};
+        .width = 1, .height = 1, .dtype = MR_DT_U8, .resize = MR_RESIZE_AREA, .exact = 1};
     struct scout *scouts = calloc(MAX_THREADS, sizeof *scouts);
     unsigned n = n_threads(x->o), n_started = 0;
     if (!scouts)

@@ -11,9 +11,9 @@ static const struct mr_decoder_opts ways[FUZZ_WAYS] = {
     {.width = 16, .height = 16, .resize = MR_RESIZE_AREA},
     {.width = 40, .height = 33, .augment = MR_AUGMENT_CROP_FLIP, .layout = MR_IMAGE_NCHW},
     {.width = 32, .height = 24, .accept_truncated = 1},
-    {.width = 32, .height = 24, .accept_truncated = 1, .exact = 1, .dtype = MR_IMAGE_U8},
+    {.width = 32, .height = 24, .accept_truncated = 1, .exact = 1, .dtype = MR_DT_U8},
     {.width = 7, .height = 5, .accept_truncated = 1, .resize = MR_RESIZE_AREA},
-    {.width = 20, .height = 20, .simd = MR_SIMD_SCALAR, .dtype = MR_IMAGE_U8},
+    {.width = 20, .height = 20, .simd = MR_SIMD_SCALAR, .dtype = MR_DT_U8},
 };
 
 static int is_known(int r)

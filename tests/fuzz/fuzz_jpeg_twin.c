@@ -20,9 +20,9 @@ static const struct mr_decoder_opts ways[N_WAYS] = {
     {.width = 32, .height = 24},
     {.width = 16, .height = 16, .resize = MR_RESIZE_AREA},
     {.width = 40, .height = 33, .augment = MR_AUGMENT_CROP_FLIP, .layout = MR_IMAGE_NCHW},
-    {.width = 32, .height = 24, .accept_truncated = 1, .dtype = MR_IMAGE_U8},
+    {.width = 32, .height = 24, .accept_truncated = 1, .dtype = MR_DT_U8},
     {.width = 1, .height = 1},
-    {.width = 9, .height = 40, .augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_IMAGE_U8},
+    {.width = 9, .height = 40, .augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_DT_U8},
 };
 static const enum mr_image_simd simds[] = {MR_SIMD_AVX512, MR_SIMD_AVX2, MR_SIMD_SCALAR};
 

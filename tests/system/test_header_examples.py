@@ -21,6 +21,7 @@ HEADERS = sorted((SOURCE / "include" / "millrace").glob("*.h"))
 MAIN = """\
 #include <millrace/checkpoint.h>
 #include <millrace/dataset.h>
+#include <millrace/dtype.h>
 #include <millrace/image.h>
 #include <millrace/pipeline.h>
 #include <millrace/store.h>
@@ -90,6 +91,9 @@ class Examples(TempDirCase):
         self.assertEqual(self.of("checkpoint.h"), "")
         listed = run("checkpoint", "ls", self.dir / "ckpt", "--json", "-").json["results"]
         self.assertEqual([r["step"] for r in listed], [100, 80, 60, 40, 20])
+
+    def test_dtype(self):
+        self.assertEqual(self.of("dtype.h"), "3 x float64: 24 bytes\n")
 
     def test_image(self):
         self.assertEqual(self.of("image.h"), "")

@@ -16,7 +16,7 @@
 static const struct mr_decoder_opts ways[] = {
     {.layout = MR_IMAGE_NCHW},
     {.resize = MR_RESIZE_AREA, .width = 64, .height = 64},
-    {.augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_IMAGE_U8},
+    {.augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_DT_U8},
 };
 #define N_WAYS (sizeof ways / sizeof ways[0])
 

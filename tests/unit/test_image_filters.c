@@ -116,7 +116,7 @@ static void plain_files_in_odd_pieces_decode(void **state)
         unsigned step = 1 + sample_random(&seed) % 4, width = 1 + sample_random(&seed) % 40,
                  height = 1 + sample_random(&seed) % 40;
         size_t len = random_png(&seed, width, height, step, file, rgb);
-        struct mr_decoder_opts o = {.width = width, .height = height, .dtype = MR_IMAGE_U8};
+        struct mr_decoder_opts o = {.width = width, .height = height, .dtype = MR_DT_U8};
         struct mr_decoder *d = NULL;
         assert_int_equal(mr_decoder_new(&o, &d), 0);
         assert_int_equal(mr_decoder_run(d, file, len, 0, slot), 0);

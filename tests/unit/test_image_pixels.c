@@ -154,7 +154,7 @@ static void layouts_and_types_hold_the_same_pixels(void **state)
     mr_decoder_free(d);
     for (int variant = 0; variant < 8; variant++) {
         o.layout = variant & 1 ? MR_IMAGE_NCHW : MR_IMAGE_NHWC;
-        o.dtype = variant & 2 ? MR_IMAGE_U8 : MR_IMAGE_F32;
+        o.dtype = variant & 2 ? MR_DT_U8 : MR_DT_F32;
         memcpy(o.mean, mean, variant & 4 ? sizeof mean : 0);
         memcpy(o.std, std, variant & 4 ? sizeof std : 0);
         assert_int_equal(mr_decoder_bytes(&o), n * 3 * (variant & 2 ? 1 : 4));
@@ -251,7 +251,7 @@ static void every_kind_of_png_is_resized_from_its_own_pixels(void **state)
 
 static void an_unchanged_size_copies_the_pixels(void **state)
 {
-    struct mr_decoder_opts o = {.width = 100, .height = 75, .dtype = MR_IMAGE_U8};
+    struct mr_decoder_opts o = {.width = 100, .height = 75, .dtype = MR_DT_U8};
     struct photo p = sample_photo(100, 75, 3);
     uint8_t *rgb;
     for (int resize = 0; resize < 2; resize++) {
@@ -320,7 +320,8 @@ static void options_out_of_range_are_refused(void **state)
                                     {.height = 1u << 31},
                                     {.std = {-1, 1, 1}},
                                     {.mean = {NAN}},
-                                    {.dtype = (enum mr_image_dtype)7},
+                                    {.dtype = (enum mr_dtype)77},
+                                    {.dtype = MR_DT_F64},
                                     {.resize = (enum mr_image_resize)7}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(mr_decoder_new(&bad[i], &d), -EINVAL);

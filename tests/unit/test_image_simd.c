@@ -53,7 +53,7 @@ static void compare(const struct mr_decoder_opts *base, enum mr_image_simd simd,
     if (r == -ENOTSUP)
         return;
     assert_int_equal(r, 0);
-    struct slot slot = new_slot(&o, o.dtype == MR_IMAGE_U8 ? key % 64 : key % 16 * 4);
+    struct slot slot = new_slot(&o, o.dtype == MR_DT_U8 ? key % 64 : key % 16 * 4);
     assert_int_equal(mr_decoder_run(d, s->bytes, s->len, key, slot.at), 0);
     assert_memory_equal(slot.at, expected, slot.bytes);
     check_guards(&slot);
@@ -123,7 +123,7 @@ static void all_types_and_layouts_are_equal_bit_for_bit(void **state)
 {
     for (int v = 0; v < 16; v++) {
         struct mr_decoder_opts o = {.layout = v & 1 ? MR_IMAGE_NCHW : MR_IMAGE_NHWC,
-                                    .dtype = v & 2 ? MR_IMAGE_U8 : MR_IMAGE_F32,
+                                    .dtype = v & 2 ? MR_DT_U8 : MR_DT_F32,
                                     .resize = v & 4 ? MR_RESIZE_AREA : MR_RESIZE_BILINEAR,
                                     .exact = v & 8};
         check_options(&o);

@@ -138,7 +138,7 @@ static const struct mr_decoder_opts ways[] = {
     {.width = 50, .height = 40},
     {.width = 224, .height = 224, .layout = MR_IMAGE_NCHW},
     {.width = 33, .height = 21, .augment = MR_AUGMENT_CROP_FLIP},
-    {.width = 64, .height = 64, .augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_IMAGE_U8},
+    {.width = 64, .height = 64, .augment = MR_AUGMENT_CROP_FLIP, .dtype = MR_DT_U8},
     {.width = 10, .height = 10, .resize = MR_RESIZE_AREA},
     {.width = 150, .height = 150, .resize = MR_RESIZE_AREA},
     {.width = 40, .height = 40, .exact = 1},

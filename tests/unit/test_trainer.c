@@ -168,7 +168,7 @@ static void synthetic_needs_no_data(void **state)
     expect(&o, 100, 400);
     o.steps = 3;
     expect(&o, 3, 12);
-    o.decode.dtype = MR_IMAGE_U8;
+    o.decode.dtype = MR_DT_U8;
     expect(&o, 3, 12);
     o = train_set_opts(NULL, "emulated:resnet50-v100x2");
     o.synthetic = 1;
