@@ -102,7 +102,7 @@ static int add_folder(struct work *w, const char *dir)
         return -1;
     }
     for (uint64_t i = 0; i < mr_dataset_size(data); i++) {
-        mr_dataset_path(data, i, path, sizeof path);
+        mr_dataset_name(data, i, path, sizeof path);
         if (!mr_file_read(path, w->bytes, LARGEST, &len))
             add_file(w, len);
     }

@@ -108,7 +108,7 @@ static int load(struct set *s, const char *dir)
     for (int k = 0; k < N_MEASURES; k++)
         s->measure[k] = calloc(n, sizeof(double));
     for (uint64_t i = 0; !r && i < n; i++) {
-        r = mr_dataset_path(d, i, path, sizeof path);
+        r = mr_dataset_name(d, i, path, sizeof path);
         if (r > 0)
             r = add_photo(s, path, i % step == 0);
     }

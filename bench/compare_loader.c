@@ -62,7 +62,7 @@ static int load(struct setting *s)
         return -1;
     memset(s->slots, 1, slots);
     for (uint64_t i = 0; i < s->n; i++) {
-        mr_dataset_path(s->data, i, path, sizeof path);
+        mr_dataset_name(s->data, i, path, sizeof path);
         if (mr_file_read(path, buf, LARGEST, &s->len[i]))
             return -1;
         s->bytes[i] = malloc(s->len[i]);

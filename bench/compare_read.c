@@ -71,7 +71,7 @@ static int list_in_order(struct setting *s)
         return r;
     while (n < TIMES * s->n_files && (r = mr_pipeline_next(p, &b)) >= 0) {
         for (unsigned i = 0; r && i < b->n; i++) {
-            mr_dataset_path(s->data, b->samples[i].index, path, sizeof path);
+            mr_dataset_name(s->data, b->samples[i].index, path, sizeof path);
             s->files.path[n++] = strdup(path);
         }
         if (r)

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         if (i < CLASSES)
             mkdir(path, 0777);
         if (from) {
-            mr_dataset_path(from, i % mr_dataset_size(from), source, sizeof source);
+            mr_dataset_name(from, i % mr_dataset_size(from), source, sizeof source);
             bad = mr_file_read(source, buf, LARGEST, &len) != 0;
         } else {
             random_bytes(buf, len, i);

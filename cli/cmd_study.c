@@ -217,7 +217,7 @@ static unsigned n_runs(const struct session *s)
 static void take_basis(struct session *s)
 {
     char sample[PATH_MAX], scratch[PATH_MAX];
-    int there = s->images.data && mr_dataset_path(s->images.data, 0, sample, sizeof sample) > 0 &&
+    int there = s->images.data && mr_dataset_name(s->images.data, 0, sample, sizeof sample) > 0 &&
                 !access(sample, F_OK);
     find_scratch(s, scratch);
     struct study_basis b = {

@@ -15,7 +15,7 @@ static struct mr_sampler *curves;
 
 static int file_of(void *ctx, uint32_t id, char *buf, size_t cap)
 {
-    return ctx && id < mr_dataset_size(ctx) ? mr_dataset_path(ctx, id, buf, cap) : -ENOENT;
+    return ctx && id < mr_dataset_size(ctx) ? mr_dataset_name(ctx, id, buf, cap) : -ENOENT;
 }
 
 int tracing_check(const struct options *o)

@@ -1,7 +1,7 @@
-/* dataset.h - which samples there are: their files, labels and classes.
+/* dataset.h - which samples there are: where they lie, their labels and classes.
  *
- * A data set is a folder with one sub-folder per class, or a CSV list of `path,label` lines.
- * It is read-only after opening and may be shared by threads and pipelines.
+ * A sample is a file, or part of one.  A data set is a folder with one sub-folder per class, or a
+ * CSV list of `path,label` lines.  It is read-only after opening and may be shared by threads and pipelines.
  *
  * A relative path is relative to the working folder at the time of opening.  The data set keeps that
  * folder open, so that chdir() changes nothing for pipelines. */
@@ -22,7 +22,8 @@ enum mr_shuffle {
     MR_SHUFFLE_NONE,   /* the data set's own order */
 };
 
-/* Open a folder or a list, whichever `path` is; returns a reference.
+/* Open what `spec` names, a path or file://path, as the format that it has; returns a reference.
+ * -ENOTSUP: an unknown scheme; the text says which there are.
  *
  * Folder: the sorted names of its sub-folders are the classes 0, 1, 2, ...; every regular file
  * below one whose name does not begin with a dot is a sample, in sorted order.  A folder without
@@ -31,7 +32,7 @@ enum mr_shuffle {
  * quoted; blank lines are skipped; a missing label is 0; a first line `path,label` is a heading.
  * Labels may be names of classes instead of numbers: sorted, these are the classes 0, 1, 2, ...
  * ';' separates when the first line has one and no comma. */
-MR_API int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *err);
+MR_API int mr_dataset_open(const char *spec, struct mr_dataset **out, struct mr_error *err);
 
 /* `n` samples without files, for maps that make their own data.  Returns a reference. */
 MR_API int mr_dataset_range(uint64_t n, struct mr_dataset **out);
@@ -49,9 +50,10 @@ MR_API uint32_t mr_dataset_n_classes(const struct mr_dataset *d); /* largest lab
 /* NULL when classes have no names. */
 MR_API const char *mr_dataset_class_name(const struct mr_dataset *d, uint32_t label);
 MR_API uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index);
-/* Write sample `index`'s path, as it was at opening, with its closing NUL; returns its length, or -ENAMETOOLONG when it
- * does not fit, or -ENOENT for a data set without files. */
-MR_API int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap);
+/* Write what to call sample `index` when it is shown, with its closing NUL: its file's path as it
+ * was at opening, and "@offset" behind it where the sample is part of a file.  Returns the length,
+ * -ENAMETOOLONG when it does not fit, or -ENOENT for a data set without files. */
+MR_API int mr_dataset_name(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap);
 /* Bytes of memory that the table of samples takes. */
 MR_API size_t mr_dataset_memory(const struct mr_dataset *d);
 

@@ -1,111 +1,93 @@
-/* sample_set.c - struct mr_dataset: a shared table of entries, and which of them belong to it.
+/* sample_set.c - struct mr_dataset: a shared index, and which of its samples belong to it.
  *
- *     dataset -> entries (shared by reference count)
- *             -> pick[]  (after a split: the entries' numbers; NULL = all of them)
+ *     dataset -> index   (shared by reference count: entries, their store and format)
+ *             -> pick[]  (after a split: the samples' numbers; NULL = all of them)
  *
- *             sizes[]    (what readers found out about the files; shared with the entries)
- *             folder     (an open descriptor: where relative paths begin; shared as well)
- *
- * Nothing else changes after opening, so reading needs no lock; the two reference counts and each
- * size are atomic. */
+ * Nothing changes after opening but the sizes that readers note in the table of blobs, which are
+ * atomic, and the two reference counts.  Reading needs no lock. */
 #include "sample_set.h"
 
-#include "csv_list.h"
 #include "draw.h"
-#include "entries.h"
 #include "errtext.h"
-#include "folder_tree.h"
-#include "open_file.h"
 #include "permutation.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-struct shared_entries {
+struct index {
     atomic_uint refs;
     struct mr_entries e;
-    int folder;         /* where relative paths begin, or AT_FDCWD: there are none */
-    atomic_uint *sizes; /* [e.n] bytes of each file; 0: not known */
+    struct mr_store *store;
+    const struct mr_format *format;
 };
 
 struct mr_dataset {
     atomic_uint refs;
-    struct shared_entries *entries; /* NULL for a range */
+    struct index *index; /* NULL for a range */
     uint64_t n;
     uint32_t *pick32; /* one of these after a split: 32 bits as long as they are enough */
     uint64_t *pick64;
 };
 
-static void entries_unref(struct shared_entries *s)
+static void index_unref(struct index *x)
 {
-    if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+    if (!x || atomic_fetch_sub(&x->refs, 1) != 1)
         return;
-    mr_entries_fini(&s->e);
-    if (s->folder >= 0)
-        close(s->folder);
-    free(s->sizes);
-    free(s);
+    mr_entries_fini(&x->e);
+    mr_store_unref(x->store);
+    free(x);
 }
 
-static struct mr_dataset *dataset_new(struct shared_entries *s, uint64_t n)
+static struct mr_dataset *dataset_new(struct index *x, uint64_t n)
 {
     struct mr_dataset *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
     atomic_init(&d->refs, 1);
-    d->entries = s;
+    d->index = x;
     d->n = n;
-    if (s)
-        atomic_fetch_add(&s->refs, 1);
+    if (x)
+        atomic_fetch_add(&x->refs, 1);
     return d;
 }
 
-/* A data set that is named by a relative path has relative paths, and possibly absolute ones. */
-static int open_folder(const char *path, int *out, struct mr_error *err)
+int mr_dataset_open_in(struct mr_store *store, const char *name, const struct mr_format *format,
+                       struct mr_dataset **out, struct mr_error *err)
 {
-    *out = AT_FDCWD;
-    if (path[0] == '/')
-        return 0;
-    int fd = mr_open_file(".", O_PATH | O_DIRECTORY, 0);
-    if (fd < 0)
-        return mr_fail(err, fd, "%s: the working folder cannot be opened: %s", path,
-                       mr_errno_text(fd));
-    *out = fd;
-    return 0;
-}
-
-int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *err)
-{
-    struct stat st;
-    if (stat(path, &st))
-        return mr_fail(err, -errno, "%s: %s", path, mr_errno_text(errno));
-    struct shared_entries *s = calloc(1, sizeof *s);
-    if (!s)
-        return mr_fail(err, -ENOMEM, "%s: no memory", path);
-    atomic_init(&s->refs, 1);
-    mr_entries_init(&s->e);
-    struct mr_dataset *d = NULL;
-    int r = open_folder(path, &s->folder, err);
+    struct index *x = calloc(1, sizeof *x);
+    if (!x)
+        return mr_fail(err, -ENOMEM, "%s: no memory", name);
+    atomic_init(&x->refs, 1);
+    mr_entries_init(&x->e);
+    x->store = mr_store_ref(store);
+    x->format = format;
+    int r = format ? 0 : mr_format_find(store, name, &x->format, err);
     if (!r)
-        r = S_ISDIR(st.st_mode) ? mr_folder_tree_load(path, &s->e, err)
-                                : mr_csv_list_load(path, &s->e, err);
+        r = x->format->index(store, name, &x->e, err);
+    struct mr_dataset *d = NULL;
     if (!r) {
-        mr_entries_finish(&s->e);
-        s->sizes = calloc(s->e.n + 1, sizeof *s->sizes);
-        d = s->sizes ? dataset_new(s, s->e.n) : NULL;
-        if (!d)
-            r = mr_fail(err, -ENOMEM, "%s: no memory", path);
+        d = mr_entries_finish(&x->e) ? NULL : dataset_new(x, x->e.n);
+        r = d ? 0 : mr_fail(err, -ENOMEM, "%s: no memory", name);
     }
-    entries_unref(s);
+    index_unref(x);
     if (!r)
         *out = d;
+    return r;
+}
+
+int mr_dataset_open(const char *spec, struct mr_dataset **out, struct mr_error *err)
+{
+    struct mr_store *store;
+    const char *name;
+    int r = mr_store_open(spec, &store, &name, err);
+    if (r)
+        return r;
+    r = mr_dataset_open_in(store, name, NULL, out, err);
+    mr_store_unref(store);
     return r;
 }
 
@@ -127,8 +109,8 @@ static uint64_t entry_of(const struct mr_dataset *d, uint64_t i)
 
 static struct mr_dataset *pick_new(struct mr_dataset *d, uint64_t n)
 {
-    struct mr_dataset *part = dataset_new(d->entries, n);
-    uint64_t last = d->entries ? d->entries->e.n : d->n;
+    struct mr_dataset *part = dataset_new(d->index, n);
+    uint64_t last = d->index ? d->index->e.n : d->n;
     if (!part)
         return NULL;
     size_t bytes;
@@ -190,7 +172,7 @@ void mr_dataset_unref(struct mr_dataset *d)
 {
     if (!d || atomic_fetch_sub(&d->refs, 1) != 1)
         return;
-    entries_unref(d->entries);
+    index_unref(d->index);
     free(d->pick32);
     free(d->pick64);
     free(d);
@@ -203,68 +185,119 @@ uint64_t mr_dataset_size(const struct mr_dataset *d)
 
 int mr_dataset_is_unlabelled(const struct mr_dataset *d)
 {
-    return d->entries && d->entries->e.unlabelled;
+    return d->index && d->index->e.unlabelled;
 }
 
 uint32_t mr_dataset_n_classes(const struct mr_dataset *d)
 {
-    return d->entries ? d->entries->e.n_classes : 1;
+    return d->index ? d->index->e.n_classes : 1;
 }
 
 const char *mr_dataset_class_name(const struct mr_dataset *d, uint32_t label)
 {
-    return d->entries && label < d->entries->e.n_class_names ? d->entries->e.class_names[label]
+    return d->index && label < d->index->e.n_class_names ? d->index->e.class_names[label]
                                                              : NULL;
 }
 
 uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index)
 {
-    return d->entries ? mr_entries_label(&d->entries->e, entry_of(d, index)) : 0;
+    return d->index ? mr_entries_label(&d->index->e, entry_of(d, index)) : 0;
 }
 
-int mr_dataset_path(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap)
+const struct mr_blob_table *mr_dataset_blobs(const struct mr_dataset *d)
 {
-    return d->entries ? mr_entries_path(&d->entries->e, entry_of(d, index), buf, cap) : -ENOENT;
+    return d->index ? &d->index->e.blobs : NULL;
 }
 
-int mr_dataset_folder(const struct mr_dataset *d)
+const struct mr_format *mr_dataset_format(const struct mr_dataset *d)
 {
-    return d->entries ? d->entries->folder : AT_FDCWD;
+    return d->index ? d->index->format : NULL;
 }
 
-size_t mr_dataset_common(const struct mr_dataset *d)
+struct mr_extent mr_dataset_extent(const struct mr_dataset *d, uint64_t index)
 {
-    return d->entries ? mr_entries_common(&d->entries->e) : 0;
+    return mr_entries_extent(&d->index->e, entry_of(d, index));
+}
+
+int mr_dataset_blob_name(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap)
+{
+    return d->index ? mr_entries_path(&d->index->e, entry_of(d, index), buf, cap) : -ENOENT;
+}
+
+int mr_dataset_name(const struct mr_dataset *d, uint64_t index, char *buf, size_t cap)
+{
+    int n = mr_dataset_blob_name(d, index, buf, cap);
+    struct mr_extent e = n < 0 ? (struct mr_extent){0} : mr_dataset_extent(d, index);
+    if (!e.length)
+        return n;
+    int more = snprintf(buf + n, cap - (size_t)n, "@%llu", (unsigned long long)e.offset);
+    return (size_t)(n + more) < cap ? n + more : -ENAMETOOLONG;
+}
+
+int mr_dataset_source(const struct mr_dataset *d, const struct mr_source_opts *o, struct mr_source **out,
+                      struct mr_error *err)
+{
+    struct mr_source_opts with = *o;
+    if (!d->index)
+        return mr_fail(err, -ENOENT, "this data set has no files to read");
+    with.blobs = &d->index->e.blobs;
+    return mr_source_open(d->index->store, &with, out, err);
+}
+
+int mr_dataset_payload(const struct mr_dataset *d, uint64_t index, const uint8_t *bytes, size_t len,
+                       struct mr_payload *out)
+{
+    *out = (struct mr_payload){bytes, len, mr_dataset_label(d, index)};
+    return d->index && d->index->format->payload ? d->index->format->payload(out) : 0;
+}
+
+int mr_dataset_load(const struct mr_dataset *d, uint64_t index, uint64_t max, struct mr_buffer *into,
+                    size_t *len, enum mr_stage *stage)
+{
+    *stage = MR_STAGE_OPEN;
+    if (!d->index)
+        return -ENOENT;
+    struct mr_extent e = mr_dataset_extent(d, index);
+    return mr_extent_load(d->index->store, &d->index->e.blobs, &e, max, into, len, stage);
+}
+
+int mr_dataset_cache(const struct mr_dataset *d, uint64_t index, int evict,
+                     struct mr_cache_state *before, struct mr_cache_state *after)
+{
+    char name[PATH_MAX];
+    int r = mr_dataset_blob_name(d, index, name, sizeof name);
+    if (r < 0)
+        return r;
+    struct mr_store *store = d->index->store;
+    struct mr_extent e = mr_dataset_extent(d, index);
+    return store->ops->cache ? store->ops->cache(store, name, &e, evict, before, after) : -ENOTSUP;
+}
+
+int mr_dataset_stat(const struct mr_dataset *d, uint64_t index, struct mr_blob_stat *out)
+{
+    char name[PATH_MAX];
+    int r = mr_dataset_blob_name(d, index, name, sizeof name);
+    return r < 0 ? r : d->index->store->ops->stat(d->index->store, name, out);
+}
+
+int mr_dataset_bytes(const struct mr_dataset *d, uint64_t index, uint64_t *out)
+{
+    struct mr_blob_stat st;
+    struct mr_extent e = d->index ? mr_dataset_extent(d, index) : (struct mr_extent){0};
+    int r = e.length ? 0 : mr_dataset_stat(d, index, &st);
+    if (!r)
+        *out = e.length ? e.length : st.bytes;
+    return r;
 }
 
 void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t later)
 {
-    if (!d->entries)
-        return;
-    uint64_t far = entry_of(d, later);
-    mr_entries_prefetch(&d->entries->e, entry_of(d, next), far);
-    __builtin_prefetch((const void *)&d->entries->sizes[far]);
-}
-
-size_t mr_dataset_known_bytes(const struct mr_dataset *d, uint64_t index)
-{
-    if (!d->entries)
-        return 0;
-    return atomic_load_explicit(&d->entries->sizes[entry_of(d, index)], memory_order_relaxed);
-}
-
-void mr_dataset_know_bytes(struct mr_dataset *d, uint64_t index, size_t bytes)
-{
-    if (d->entries && bytes <= UINT_MAX)
-        atomic_store_explicit(&d->entries->sizes[entry_of(d, index)], (unsigned)bytes,
-                              memory_order_relaxed);
+    if (d->index)
+        mr_entries_prefetch(&d->index->e, entry_of(d, next), entry_of(d, later));
 }
 
 size_t mr_dataset_memory(const struct mr_dataset *d)
 {
     size_t pick = d->pick32 ? 4 : d->pick64 ? 8 : 0;
-    size_t shared = 0;
-    if (d->entries)
-        shared = mr_entries_memory(&d->entries->e) + d->entries->e.n * sizeof *d->entries->sizes;
-    return sizeof *d + d->n * pick + shared;
+    return sizeof *d + d->n * pick + (d->index ? mr_entries_memory(&d->index->e) : 0);
 }

@@ -14,18 +14,16 @@
  * would train on wrong labels. */
 #include "csv_list.h"
 
+#include "blob_store.h"
 #include "buffer.h"
 #include "class_table.h"
 #include "errtext.h"
-#include "whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 enum labels { LABELS_NONE, LABELS_NUMBERS, LABELS_NAMES };
 
@@ -298,17 +296,13 @@ int mr_csv_list_parse(const char *text, size_t len, const char *base, const char
     return r;
 }
 
-int mr_csv_list_load(const char *path, struct mr_entries *out, struct mr_error *err)
+int mr_csv_list_load(struct mr_store *store, const char *path, struct mr_entries *out,
+                     struct mr_error *err)
 {
     struct mr_buffer text = {0};
     char *base = NULL;
     size_t len = 0;
-    int fd = mr_whole_file_open(AT_FDCWD, path, 0, SIZE_MAX / 4, &len);
-    int r = fd < 0 ? fd : mr_buffer_reserve(&text, len);
-    if (!r)
-        r = mr_whole_file_fill(fd, 0, text.data, len);
-    else if (fd >= 0)
-        close(fd);
+    int r = mr_store_load(store, path, SIZE_MAX / 4, &text, &len);
     if (r) {
         mr_fail(err, r, "%s: %s", path,
                 r == -ENODATA  ? "the list is empty, or changed while it was read"

@@ -6,8 +6,11 @@
 
 #include "entries.h"
 
-/* Read the list file; errors name the line.  `out` must be initialised. */
-int mr_csv_list_load(const char *path, struct mr_entries *out, struct mr_error *err);
+struct mr_store;
+
+/* Read the list `path` of the store; errors name the line.  `out` must be initialised. */
+int mr_csv_list_load(struct mr_store *store, const char *path, struct mr_entries *out,
+                     struct mr_error *err);
 
 /* The same from memory; relative paths get `base` ("" or ending in '/') in front. */
 int mr_csv_list_parse(const char *text, size_t len, const char *base, const char *list_name,

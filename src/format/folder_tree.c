@@ -11,19 +11,18 @@
  * them. A folder without sub-folders is a single class without a name. */
 #include "folder_tree.h"
 
+#include "blob_store.h"
 #include "errtext.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_DEPTH 32
 
 struct walk {
+    struct mr_store *store;
     struct mr_entries *out;
     struct mr_error *err;
     char path[PATH_MAX]; /* ends in '/' */
@@ -79,43 +78,34 @@ static void pop(struct walk *w, size_t len)
     w->path[len] = 0;
 }
 
-/* DT_REG, DT_DIR or DT_UNKNOWN for anything else; links count as what they point to, and one that
- * points nowhere as a file, so that it is noticed when it is read. */
-static unsigned char type_of(DIR *dir, const struct dirent *d)
+/* What one listing fills. */
+struct listing {
+    struct walk *w;
+    struct names *folders;
+    int64_t label; /* < 0: files are no samples */
+    int64_t dir;   /* of the entries */
+};
+
+static int take_name(void *ctx, const char *name, enum mr_blob_kind kind)
 {
-    if (d->d_type == DT_REG || d->d_type == DT_DIR)
-        return d->d_type;
-    if (d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
-        return DT_UNKNOWN;
-    struct stat st;
-    if (fstatat(dirfd(dir), d->d_name, &st, 0))
-        return DT_REG;
-    return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_UNKNOWN;
+    struct listing *l = ctx;
+    if (name[0] == '.')
+        return 0;
+    if (kind == MR_BLOB_FOLDER)
+        return names_add(l->folders, name);
+    if (kind == MR_BLOB_FILE && l->label >= 0)
+        return mr_entries_add(l->w->out, (uint32_t)l->dir, name, strlen(name), (uint32_t)l->label);
+    return 0;
 }
 
 /* Sub-folders of w->path go to `folders`, sorted; files become samples unless label < 0. */
 static int list_folder(struct walk *w, int64_t label, struct names *folders)
 {
-    DIR *dir = opendir(w->path);
-    if (!dir)
-        return mr_fail(w->err, -errno, "%s: %s", w->path, mr_errno_text(errno));
+    struct listing l = {w, folders, label, 0};
     uint64_t first = w->out->n;
-    int64_t dir_number = label < 0 ? 0 : mr_entries_dir(w->out, w->path, w->len);
-    int r = dir_number < 0 ? (int)dir_number : 0;
-    struct dirent *d;
-    while (!r && (errno = 0, d = readdir(dir))) {
-        if (d->d_name[0] == '.')
-            continue;
-        unsigned char type = type_of(dir, d);
-        if (type == DT_DIR)
-            r = names_add(folders, d->d_name);
-        else if (type == DT_REG && label >= 0)
-            r = mr_entries_add(w->out, (uint32_t)dir_number, d->d_name, strlen(d->d_name),
-                               (uint32_t)label);
-    }
-    if (!r && errno)
-        r = -errno;
-    closedir(dir);
+    if (label >= 0)
+        l.dir = mr_entries_dir(w->out, w->path, w->len);
+    int r = l.dir < 0 ? (int)l.dir : w->store->ops->list(w->store, w->path, take_name, &l);
     if (r)
         return mr_fail(w->err, r, "%s: cannot list: %s", w->path, mr_errno_text(r));
     mr_entries_sort_from(w->out, first);
@@ -157,12 +147,14 @@ static int walk_classes(struct walk *w, const struct names *classes)
     return r;
 }
 
-int mr_folder_tree_load(const char *path, struct mr_entries *out, struct mr_error *err)
+int mr_folder_tree_load(struct mr_store *store, const char *path, struct mr_entries *out,
+                        struct mr_error *err)
 {
     struct walk *w = malloc(sizeof *w);
     if (!w)
         return mr_fail(err, -ENOMEM, "%s: no memory", path);
     struct names classes = {0};
+    w->store = store;
     w->out = out;
     w->err = err;
     w->len = 0;

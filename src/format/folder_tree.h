@@ -6,7 +6,10 @@
 
 #include "entries.h"
 
-/* Collect the samples below `path`; `out` must be initialised. */
-int mr_folder_tree_load(const char *path, struct mr_entries *out, struct mr_error *err);
+struct mr_store;
+
+/* Collect the samples below `path` of the store; `out` must be initialised. */
+int mr_folder_tree_load(struct mr_store *store, const char *path, struct mr_entries *out,
+                        struct mr_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <millrace/pipeline.h>
 
 #include "buffer.h"
+#include "stage.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ struct mr_bad_note {
     uint64_t index;
     unsigned slot, attempt;
     int code;
-    const char *stage;
+    enum mr_stage stage;
     char detail[80]; /* a decoder's words; "" when there are none */
 };
 

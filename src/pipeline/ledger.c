@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum reason {
     R_MISSING,
@@ -40,9 +39,9 @@ static const char *const reason_name[N_REASONS] = {
     [R_UNSUPPORTED] = "unsupported", [R_OTHER] = "other",
 };
 
-static enum reason reason_of(const char *stage, int code)
+static enum reason reason_of(enum mr_stage stage, int code)
 {
-    int opening = !strcmp(stage, "open");
+    int opening = stage == MR_STAGE_OPEN;
     switch (-code) {
     case ENOENT:
     case ENOTDIR:
@@ -69,8 +68,10 @@ static enum reason reason_of(const char *stage, int code)
     return R_OTHER;
 }
 
-int mr_ledger_is_ours(int code)
+int mr_ledger_is_ours(enum mr_stage stage, int code)
 {
+    if (stage != MR_STAGE_OPEN && stage != MR_STAGE_READ)
+        return 0;
     return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EAGAIN;
 }
 
@@ -104,7 +105,7 @@ static int is_last(const struct mr_pipeline *p, const struct mr_task *t)
     return !is_unlimited(p) || t->batch->failed || t->attempt + 1 >= MR_MOST_ATTEMPTS;
 }
 
-int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code,
+int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, enum mr_stage stage, int code,
                    const char *detail)
 {
     struct mr_work_batch *b = t->batch;
@@ -122,7 +123,7 @@ int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, 
     return 0;
 }
 
-void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code)
+void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, enum mr_stage stage, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
     append(t->batch, (struct mr_bad_note){t->index, t->slot, t->attempt, code, stage, ""});
@@ -139,7 +140,7 @@ static int by_slot(const void *a, const void *b)
 
 static void name_sample(struct mr_pipeline *p, uint64_t index, char *buf, size_t cap)
 {
-    if (mr_dataset_path(p->data, index, buf, cap) < 0)
+    if (mr_dataset_name(p->data, index, buf, cap) < 0)
         snprintf(buf, cap, "sample %llu", (unsigned long long)index);
 }
 
@@ -163,7 +164,7 @@ static void report(struct mr_pipeline *p, struct mr_work_batch *b, const struct 
         .slot = note->slot,
         .attempt = note->attempt,
         .path = path,
-        .stage = note->stage,
+        .stage = mr_stage_name(note->stage),
         .reason = reason_name[reason],
         .code = note->code,
         .detail = words(note),
@@ -197,8 +198,8 @@ static int fail_with(struct mr_pipeline *p, const struct mr_work_batch *b, int c
 {
     char path[PATH_MAX];
     name_sample(p, last->index, path, sizeof path);
-    return mr_fail(&p->error, code, "%s%s (%s: %s); epoch %llu, batch %llu", why, path, last->stage,
-                   words(last), (unsigned long long)b->pub.epoch,
+    return mr_fail(&p->error, code, "%s%s (%s: %s); epoch %llu, batch %llu", why, path,
+                   mr_stage_name(last->stage), words(last), (unsigned long long)b->pub.epoch,
                    (unsigned long long)b->pub.number);
 }
 
@@ -224,7 +225,7 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
     }
     if (b->failed && !culprit) /* the slot's own note is what could not be kept */
         return mr_fail(&p->error, b->failed, "no memory to note a bad sample");
-    if (b->failed && strcmp(culprit->stage, "map") && mr_ledger_is_ours(culprit->code))
+    if (b->failed && mr_ledger_is_ours(culprit->stage, culprit->code))
         return fail_with(p, b, culprit->code, culprit, "cannot go on at ");
     if (b->failed)
         return fail_with(p, b, culprit->code, culprit,
@@ -236,7 +237,7 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
         return 0;
     char why[160];
     snprintf(why, sizeof why,
-             "too many bad samples: %llu of the first %llu (--max-errors); the last was ",
+             "too many bad samples: %llu of the first %llu; the last was ",
              (unsigned long long)p->n_bad, (unsigned long long)tried);
     return fail_with(p, b, -EBADMSG, &b->bad[b->n_bad - 1], why);
 }

@@ -12,14 +12,14 @@
 
 /* Errors of opening and reading that say nothing about the sample: no descriptors, no memory, no
  * kernel worker. */
-int mr_ledger_is_ours(int code);
+int mr_ledger_is_ours(enum mr_stage stage, int code);
 
 /* Worker: note the failure (detail: words, or "") and choose a substitute.  0 = try t->index now;
  * -errno = the slot is given up and its batch fails. */
-int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code,
+int mr_ledger_note(struct mr_pipeline *p, struct mr_task *t, enum mr_stage stage, int code,
                    const char *detail);
 /* Worker: give a slot up for an error that is not the sample's. */
-void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, const char *stage, int code);
+void mr_ledger_give_up(struct mr_pipeline *p, struct mr_task *t, enum mr_stage stage, int code);
 
 /* Consumer, with the finished batch: report and count its bad samples, check the budget.
  * 0, or -errno with p->error filled. */

@@ -46,8 +46,8 @@ int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (opts)
         p->o = *opts;
     mr_pipeline_opts_complete(&p->o);
-    p->engine = p->o.engine == MR_ENGINE_URING && !p->o.map_without_bytes ? &mr_uring_engine
-                                                                          : &mr_threads_engine;
+    if (p->o.map_without_bytes)
+        p->o.engine = MR_ENGINE_THREADS; /* nothing is read */
     int r = mr_pipeline_opts_check(&p->o, err);
     if (!r)
         r = mr_pipeline_init_order(p, err);
@@ -134,7 +134,7 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     while (!p->error.code && !p->broken && !mr_slot_is_ready(p))
         wait_until_ready(p);
     if (!p->error.code && !mr_slot_is_ready(p))
-        mr_fail(&p->error, p->broken, "io_uring failed: %s", mr_errno_text(p->broken));
+        mr_fail(&p->error, p->broken, "reading failed: %s", mr_errno_text(p->broken));
     p->wanted = 0;
     int r = p->error.code, call = 0;
     if (!r) {

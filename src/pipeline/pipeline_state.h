@@ -17,23 +17,21 @@
 
 #include "batch_pool.h"
 #include "decode_map.h"
-#include "device.h"
 #include "histogram.h"
 #include "order.h"
+#include "sample_set.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* Room that a file buffer has from the start: most photos fit. */
-#define MR_FIRST_ROOM ((size_t)256 << 10)
 
 /* One slot to be filled. */
 struct mr_task {
     struct mr_work_batch *batch;
     unsigned slot, attempt;
     unsigned lane;  /* of the trace: 0 = the worker's own line; else requests overlap */
-    uint64_t index; /* the sample that is tried now */
+    uint64_t index; /* the sample that is tried now, */
+    uint32_t label; /* and its label, once its bytes are there */
 };
 
 struct mr_worker {
@@ -41,15 +39,20 @@ struct mr_worker {
     pthread_t thread;
     unsigned number;
     struct mr_work_batch *batch; /* from which it claims */
-    void *engine;                /* what the engine keeps for this worker */
+    struct mr_source *source;    /* of its own, NULL: a map does without bytes */
+    unsigned depth;              /* requests that it has, */
+    unsigned n_under_way;        /* and those that the source has */
+    struct request *request;     /* [depth] */
+    struct request *free;        /* those without a task */
+    struct mr_read **done;       /* [depth] */
 };
 
 struct mr_pipeline {
     struct mr_pipeline_opts o; /* defaults filled in */
     struct mr_dataset *data;
     struct mr_batch_pool *pool;
-    struct mr_buffer rooms;       /* for files that a map is given, one a request; in one piece, */
-    unsigned n_rooms_taken;       /* so that they are in huge pages (docs/baseline.md) */
+    struct mr_buffer rooms;       /* for samples that a map is given, one a request; in one piece, */
+                                  /* so that they are in huge pages (docs/baseline.md) */
     struct mr_decode_map *decode; /* NULL: a callback or whole files */
     uint64_t n_start;             /* sequences in the first epoch, */
     uint64_t n_seq;               /* and in all */
@@ -67,12 +70,11 @@ struct mr_pipeline {
     unsigned n_idle;    /* workers that wait for work and have not been called, */
     unsigned n_called;  /* and those that have been called and are about to wake up */
     int broken;         /* -errno: a worker could not go on */
-    unsigned n_started; /* workers whose begin has returned */
+    unsigned n_started; /* workers whose source is open, or could not be opened */
     struct mr_error start_error;
 
-    const struct mr_engine_ops *engine;
     struct mr_worker *worker; /* [n_workers] */
-    unsigned n_workers;
+    unsigned n_workers, n_running; /* n_running: whose threads are there */
 
     /* Consumer's thread only */
     int at_epoch_end;
@@ -106,46 +108,20 @@ int mr_slot_must_call(struct mr_pipeline *p);
 /* With the lock held: the consumer's next batch is finished. */
 int mr_slot_is_ready(const struct mr_pipeline *p);
 
+/* ---- sample_map.c ---- */
+
+/* Make a sample of its bytes: take the payload out, then decode it, or run the user's map on it.
+ * 0 with the slot's contents in *data and *len, or -errno with the stage. */
+int mr_sample_map(struct mr_worker *w, struct mr_task *t, const uint8_t *bytes, size_t n,
+                  uint8_t **data, size_t *len, enum mr_stage *stage);
+/* Words for its failure at stage MR_STAGE_MAP, "" when there are none. */
+const char *mr_sample_map_error(const struct mr_worker *w);
+
 /* ---- worker.c ---- */
 
-/* A worker cannot go on for a reason that is no sample's: the run ends with `code`. */
-void mr_worker_break(struct mr_pipeline *p, int code);
-/* Decode the bytes of a file, or run the user's map on them: 0 or -errno; words for the failure, ""
- * when there are none. */
-int mr_worker_map(struct mr_worker *w, const struct mr_task *t, const uint8_t *bytes, size_t len);
-const char *mr_worker_map_error(const struct mr_worker *w);
 /* All workers, running; 0 or -errno, and then some may have to be stopped. */
 int mr_workers_start(struct mr_pipeline *p, struct mr_error *err);
-/* p->stopping is set: wake, join, free. */
+/* Stop, wake, join, free. */
 void mr_workers_stop(struct mr_pipeline *p);
-
-/* How long the sample's file was when it was last read, if that may be believed: an emulated device
- * asks where it lies, and direct reads need whole blocks.  0: not known. */
-size_t mr_worker_known_bytes(const struct mr_pipeline *p, uint64_t index);
-
-/* How much of a late wait for an emulated device the next read may be spared. */
-static inline uint64_t mr_worker_most_late(const struct mr_pipeline *p)
-{
-    return p->pool->whole_files ? MR_DEVICE_LATE_NS : MR_DEVICE_LATE_BUSY_NS;
-}
-
-/* How much to reserve for `size` bytes of files: direct reads want huge pages, one at least. */
-static inline size_t mr_worker_room_bytes(const struct mr_pipeline *p, size_t size)
-{
-    return p->o.direct && size < MR_HUGE_BYTES ? MR_HUGE_BYTES : size;
-}
-
-/* MR_FIRST_ROOM bytes for a request, before the workers start; they stay the pipeline's.
- * NULL where files go to their slots, or a map does without them. */
-uint8_t *mr_worker_take_room(struct mr_pipeline *p);
-
-/* An engine. */
-struct mr_engine_ops {
-    int (*init)(struct mr_worker *w, struct mr_error *err);  /* in the opener's thread */
-    int (*begin)(struct mr_worker *w, struct mr_error *err); /* in the worker's own thread */
-    void (*run)(struct mr_worker *w);                        /* until there is no more to do */
-    void (*fini)(struct mr_worker *w);                       /* also after a failed init */
-};
-extern const struct mr_engine_ops mr_threads_engine, mr_uring_engine;
 
 #endif

@@ -101,7 +101,7 @@ void mr_slot_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data,
     b->pub.samples[t->slot] = (struct mr_sample){.data = data,
                                                  .len = len,
                                                  .index = t->index,
-                                                 .label = mr_dataset_label(p->data, t->index)};
+                                                 .label = t->label};
     if (atomic_fetch_add_explicit(&b->finished, 1, memory_order_acq_rel) + 1 != n_slots)
         return;
     mr_batch_pool_lock(p->pool);

@@ -359,15 +359,15 @@ void mr_device_place_fd(const struct mr_device *d, int fd, uint64_t offset,
 }
 
 void mr_device_place_path(const struct mr_device *d, int dir, const char *path, uint64_t file,
-                          struct mr_device_place *out)
+                          uint64_t offset, struct mr_device_place *out)
 {
-    *out = (struct mr_device_place){.file = file};
-    if (!d->p.seek_ns)
-        return;
+    *out = (struct mr_device_place){.file = file, .offset = offset};
+    if (!d->p.seek_ns && (file || d->p.targets == 1))
+        return; /* it makes no difference */
     int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return;
-    ask_extent(fd, 0, out);
+    mr_device_place_fd(d, fd, offset, out);
     close(fd);
 }
 

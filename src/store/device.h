@@ -53,10 +53,10 @@ uint64_t mr_device_reserve_file(struct mr_device *d, uint64_t now_ns,
  * far as this device cares.  Failing that the place says less; it is never wrong. */
 void mr_device_place_fd(const struct mr_device *d, int fd, uint64_t offset,
                         struct mr_device_place *out);
-/* The same for the start of a file that is not open; a relative path begins at the folder `dir`, and
- * `file` is its inode's number. */
+/* The same for a file that is not open; a relative path begins at the folder `dir`, and `file` is
+ * its inode's number, 0: unknown. */
 void mr_device_place_path(const struct mr_device *d, int dir, const char *path, uint64_t file,
-                          struct mr_device_place *out);
+                          uint64_t offset, struct mr_device_place *out);
 
 /* The kernel's timers may be late by this much, so the last bit of a wait is spun. */
 #define MR_DEVICE_SPIN_NS 50000

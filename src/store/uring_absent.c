@@ -28,6 +28,16 @@ int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
     return 0;
 }
 
+void mr_uring_op_part(struct mr_uring_reader *r, struct mr_uring_op *op, int fd, uint64_t offset,
+                      size_t size)
+{
+    (void)r;
+    (void)op;
+    (void)fd;
+    (void)offset;
+    (void)size;
+}
+
 void mr_uring_op_drop(struct mr_uring_op *op)
 {
     (void)op;

@@ -1,4 +1,4 @@
-/* uring_reader.c - whole files by io_uring: a chain of open, read and close, or a read alone.
+/* uring_reader.c - files by io_uring: a chain of open, read and close, or a read alone.
  *
  * A file that may have to be looked for on the device is one chain of linked requests:
  *
@@ -159,9 +159,19 @@ int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op)
     return 1;
 }
 
+void mr_uring_op_part(struct mr_uring_reader *r, struct mr_uring_op *op, int fd, uint64_t offset,
+                      size_t size)
+{
+    op->is_found = op->is_kept = 1;
+    op->fd = fd;
+    op->offset = offset;
+    op->size = size;
+    op->direct = (r->open_flags & O_DIRECT) != 0;
+}
+
 void mr_uring_op_drop(struct mr_uring_op *op)
 {
-    if (op->is_found)
+    if (op->is_found && !op->is_kept)
         close(op->fd);
     op->is_found = 0;
 }
@@ -173,7 +183,7 @@ static void start_found(struct mr_uring_reader *r, struct mr_uring_op *op)
     op->n_pending = 1;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
     io_uring_prep_read(sqe, op->fd, op->buf + op->have, left > MAX_READ ? MAX_READ : (unsigned)left,
-                       op->have);
+                       op->offset + op->have);
     tag(sqe, op, PART_READ, 0);
 }
 
@@ -215,7 +225,7 @@ int mr_uring_reader_submit(struct mr_uring_reader *r)
     return n < 0 && n != -EAGAIN && n != -EBUSY ? n : 0;
 }
 
-static int fail(struct mr_uring_op *op, const char *stage, int code)
+static int fail(struct mr_uring_op *op, enum mr_stage stage, int code)
 {
     op->stage = stage;
     return code;
@@ -227,9 +237,9 @@ static int judge_found(struct mr_uring_reader *r, struct mr_uring_op *op)
     int n = op->read_res;
     int refused = n == -EINVAL && op->direct; /* perhaps this file system has no direct I/O */
     if (n < 0 && !refused && !mr_ring_is_passing(n))
-        return fail(op, "read", n);
+        return fail(op, MR_STAGE_READ, n);
     if (n < 0 && ++op->n_retries > MAX_RETRIES)
-        return fail(op, "read", -EAGAIN);
+        return fail(op, MR_STAGE_READ, -EAGAIN);
     if (n == -EAGAIN) /* a regular file: it is the flag, see above */
         r->open_flags &= ~O_NONBLOCK;
     if (n >= 0 && op->no_direct) /* it was that */
@@ -239,19 +249,20 @@ static int judge_found(struct mr_uring_reader *r, struct mr_uring_op *op)
     if (op->have >= op->size) /* more: a direct read asks for whole blocks, and the file grew */
         return 0;
     if (n == 0)
-        return fail(op, "read", -ENODATA);
+        return fail(op, MR_STAGE_READ, -ENODATA);
     op->no_direct |= refused;
     if (refused || op->have % MR_DIRECT_ALIGN) /* cannot go on between two blocks */
         op->direct = 0;
     int flags = (r->open_flags & O_NONBLOCK) | (op->direct ? O_DIRECT : 0);
-    return fcntl(op->fd, F_SETFL, flags) ? fail(op, "read", -errno) : 2;
+    return fcntl(op->fd, F_SETFL, flags) ? fail(op, MR_STAGE_READ, -errno) : 2;
 }
 
 /* All three parts are through: what came of the file?  Returns op->result, or 2 = read on. */
 static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     int result = op->open_res < 0 ? op->open_res : op->read_res;
-    const char *stage = op->open_res < 0 || result == -EISDIR ? "open" : "read";
+    enum mr_stage stage =
+        op->open_res < 0 || result == -EISDIR ? MR_STAGE_OPEN : MR_STAGE_READ;
     if (result == -EINVAL && op->direct) { /* perhaps this file system has no direct I/O */
         op->no_direct = 1;
         return 2;
@@ -269,10 +280,10 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
     }
     struct statx st;
     if (statx(op->dir, op->path, 0, STATX_SIZE | STATX_TYPE | STATX_INO, &st))
-        return fail(op, "open", -errno);
+        return fail(op, MR_STAGE_OPEN, -errno);
     int code = mr_whole_file_allowed(st.stx_mode, st.stx_size, op->max);
     if (code)
-        return fail(op, "open", code);
+        return fail(op, MR_STAGE_OPEN, code);
     if (op->read_res == -EAGAIN)
         r->open_flags &= ~O_NONBLOCK;
     if (op->read_res < 0)
@@ -285,7 +296,7 @@ static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
     if (op->have == op->size)
         return 0;
     if (op->have > op->size || op->read_res == 0)
-        return fail(op, "read", -ENODATA);
+        return fail(op, MR_STAGE_READ, -ENODATA);
     if (op->have == op->cap)
         return 1;
     op->no_direct |= op->have % MR_DIRECT_ALIGN != 0; /* cannot go on between two blocks */

@@ -1,10 +1,12 @@
-/* uring_reader.h - many whole-file reads under way at once in one thread, by io_uring.
+/* uring_reader.h - many reads of files under way at once in one thread, by io_uring.
  *
  * Lifetime: open -> ((find? start)* submit wait*)* -> close.  One thread per reader. */
 #ifndef MR_URING_READER_H
 #define MR_URING_READER_H
 
 #include <millrace/api.h>
+
+#include "stage.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,14 +28,16 @@ struct mr_uring_op {
                         * start again */
     size_t size;       /* when result >= 0 */
     uint64_t inode;    /* when result >= 0 */
-    const char *stage; /* when result < 0: "open" or "read" */
+    enum mr_stage stage; /* when result < 0: open or read */
     uint64_t done_ns;  /* when it arrived */
     int direct;        /* it was read around the page cache */
 
     /* Private */
     unsigned slot, n_pending, n_retries;
     int no_direct;
-    int is_found, fd; /* it was opened ahead of the ring, as fd */
+    int is_found, fd; /* it was opened ahead of the ring, as fd, */
+    int is_kept;      /* which stays open: mr_uring_op_part, */
+    uint64_t offset;  /* and is read from there on */
     int open_res, read_res;
 };
 
@@ -50,6 +54,10 @@ void mr_uring_reader_let_block(struct mr_uring_reader *r, unsigned n);
  * be started with cap >= size, rounded up to 4096 for a direct reader; -errno when its type or size
  * is refused (a failure of stage "open"); 0: start it, it is all the ring's. */
 int mr_uring_reader_find(struct mr_uring_reader *r, struct mr_uring_op *op);
+/* Read `size` bytes from `offset` on of a file that is open and stays so, in place of find; as for
+ * mr_uring_reader_find, direct readers need whole blocks. */
+void mr_uring_op_part(struct mr_uring_reader *r, struct mr_uring_op *op, int fd, uint64_t offset,
+                      size_t size);
 /* Close what was found and will not be started, or was under way when the ring failed. */
 void mr_uring_op_drop(struct mr_uring_op *op);
 /* Queue a file; never more than `depth` at once.  The kernel sees it at the next submit or wait. */

@@ -95,6 +95,26 @@ int mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size
     return fd;
 }
 
+int mr_part_fill(int fd, int direct, void *buf, uint64_t offset, size_t size)
+{
+    for (size_t got = 0; got < size;) {
+        /* A direct read that stopped between two blocks cannot go on there. */
+        if (direct && got % MR_DIRECT_ALIGN)
+            mr_set_direct(fd, direct = 0);
+        size_t left = direct ? mr_direct_round(size - got) : size - got;
+        ssize_t n = pread(fd, (uint8_t *)buf + got, left, (off_t)(offset + got));
+        if (n > 0)
+            got += (size_t)n;
+        else if (n == 0)
+            return -ENODATA;
+        else if (errno == EINVAL && direct)
+            mr_set_direct(fd, direct = 0);
+        else if (errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size)
 {
     int r = 0;

@@ -15,6 +15,11 @@ static inline size_t mr_direct_round(size_t size)
 {
     return (size + MR_DIRECT_ALIGN - 1) & ~(MR_DIRECT_ALIGN - 1);
 }
+/* What a direct read of `length` bytes from `offset` on takes, in whole blocks. */
+static inline size_t mr_direct_span(uint64_t offset, size_t length)
+{
+    return mr_direct_round(offset % MR_DIRECT_ALIGN + length);
+}
 
 /* Open a file of 1 .. max bytes: its descriptor and *size.  A relative path begins at the folder
  * `dir`, or at the present one for AT_FDCWD.  With `direct` around the page cache,
@@ -24,6 +29,9 @@ int mr_whole_file_open(int dir, const char *path, int direct, uint64_t max, size
 /* Read its `size` bytes and close it in any case.  -ENODATA: it shrank meanwhile.  A file that was
  * opened direct needs an aligned buffer of mr_direct_round(size) bytes. */
 int mr_whole_file_fill(int fd, int direct, void *buf, size_t size);
+/* Read `size` bytes from `offset` on of a file that stays open.  -ENODATA: it ends before.  A file
+ * that was opened direct needs an aligned offset and an aligned buffer of mr_direct_round(size). */
+int mr_part_fill(int fd, int direct, void *buf, uint64_t offset, size_t size);
 /* Open, read and close a file that is believed to have `size` bytes, without asking: 1 when just so
  * many came, and then its end.  0: anything else; ask.  The buffer has room for one byte more. */
 int mr_whole_file_again(int dir, const char *path, void *buf, size_t size);

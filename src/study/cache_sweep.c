@@ -1,48 +1,53 @@
-/* cache_sweep.c - see cache_sweep.h.  A file that cannot be opened is counted and passed over: a
+/* cache_sweep.c - see cache_sweep.h.  A sample that cannot be opened is counted and passed over: a
  * data set with bad files is still to be measured. */
 #include "cache_sweep.h"
 
 #include "clock.h"
 #include "order.h"
+#include "sample_set.h"
 
 #include <millrace/store.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #define DEFAULT_WINDOW 1024 /* the pipeline's */
 
-int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict)
+/* What asking (an enum mr_cold, or -errno) or evicting has answered. */
+static int count(struct mr_cache_sweep *s, int r, int evict, const struct mr_cache_state *before,
+                 const struct mr_cache_state *after)
 {
-    struct mr_cache_state before, after;
-    int r = evict ? mr_cache_evict(path, &before, &after) : mr_cache_query(path, &before);
     if (r < 0) {
         s->n_failed++;
         return r;
     }
     s->files++;
-    s->bytes += before.size_bytes;
-    if (before.cached_bytes < 0)
+    s->bytes += before->size_bytes;
+    if (before->cached_bytes < 0)
         s->n_unknown++;
     else
-        s->cached_before += (uint64_t)before.cached_bytes;
+        s->cached_before += (uint64_t)before->cached_bytes;
     if (evict) {
         s->n_unproven += r != MR_COLD_DATA;
-        if (after.cached_bytes > 0)
-            s->cached_after += (uint64_t)after.cached_bytes;
+        if (after->cached_bytes > 0)
+            s->cached_after += (uint64_t)after->cached_bytes;
     }
     return 0;
 }
 
-static void sweep_sample(struct mr_cache_sweep *s, const struct mr_dataset *data, uint64_t i,
-                         int evict)
+int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict)
 {
-    char path[PATH_MAX];
-    if (mr_dataset_path(data, i, path, sizeof path) < 0)
-        s->n_failed++;
-    else
-        mr_cache_sweep_file(s, path, evict);
+    struct mr_cache_state before, after = {0};
+    int r = evict ? mr_cache_evict(path, &before, &after) : mr_cache_query(path, &before);
+    return count(s, r, evict, &before, &after);
+}
+
+int mr_cache_sweep_sample(struct mr_cache_sweep *s, const struct mr_dataset *data, uint64_t i,
+                          int evict)
+{
+    struct mr_cache_state before, after;
+    int r = mr_dataset_cache(data, i, evict, &before, &after);
+    return count(s, r, evict, &before, &after);
 }
 
 int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data, int evict,
@@ -51,7 +56,7 @@ int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data,
     for (uint64_t i = 0; i < mr_dataset_size(data); i++) {
         if (i % 256 == 0 && should_stop && should_stop(ctx))
             return -ECANCELED;
-        sweep_sample(s, data, i, evict);
+        mr_cache_sweep_sample(s, data, i, evict);
     }
     return 0;
 }
@@ -80,7 +85,7 @@ int64_t mr_cache_sweep_batches(struct mr_cache_sweep *s, const struct mr_dataset
             break;
         unsigned n = mr_order_batch(&order, 0, done, index);
         for (unsigned i = 0; i < n; i++)
-            sweep_sample(s, data, index[i], evict);
+            mr_cache_sweep_sample(s, data, index[i], evict);
     }
     mr_order_fini(&order);
     free(index);

@@ -14,7 +14,10 @@ struct mr_cache_sweep { /* all zero to begin with */
 
 /* Look at one file, and evict it if asked to.  0 or -errno, also counted. */
 int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict);
-/* The same for every sample of a data set; stops with -ECANCELED when should_stop says so. */
+/* The same for a sample, */
+int mr_cache_sweep_sample(struct mr_cache_sweep *s, const struct mr_dataset *data, uint64_t i,
+                          int evict);
+/* and for every sample of a data set; stops with -ECANCELED when should_stop says so. */
 int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data, int evict,
                         int (*should_stop)(void *ctx), void *ctx);
 

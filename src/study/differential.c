@@ -10,6 +10,7 @@
  * evicted than a run can touch: the data set may have millions of files. */
 #include "differential.h"
 
+#include "sample_set.h"
 #include "errtext.h"
 #include "image_spread.h"
 #include "new_file.h"
@@ -125,7 +126,7 @@ static int open_one_sample(const struct mr_advice_opts *o, struct mr_dataset **o
                            struct mr_error *err)
 {
     char list[PATH_MAX], path[PATH_MAX], absolute[PATH_MAX];
-    int r = mr_dataset_path(o->data, mr_dataset_size(o->data) / 2, path, sizeof path);
+    int r = mr_dataset_blob_name(o->data, mr_dataset_size(o->data) / 2, path, sizeof path);
     if (r < 0)
         return mr_fail(err, r, "the data set has no files");
     if (snprintf(list, sizeof list, "%s/one-sample.csv", o->scratch) >= (int)sizeof list)

@@ -6,7 +6,7 @@
 
 #include "buffer.h"
 #include "clock.h"
-#include "whole_file.h"
+#include "sample_set.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -51,13 +51,11 @@ int mr_image_spread(const struct mr_dataset *data, const struct mr_decoder_opts 
     if (!r)
         r = mr_buffer_reserve(&slot, mr_decoder_bytes(decode));
     for (uint64_t i = 0; !r && i < tries; i++) {
-        char path[PATH_MAX];
+        enum mr_stage stage;
         size_t len;
         if (i >= FEWEST && (double)(mr_clock_ns() - start) / 1e9 > box_s)
             break;
-        if (mr_dataset_path(data, i * n / tries, path, sizeof path) < 0)
-            continue;
-        int code = mr_whole_file_load(path, MAX_BYTES, &file, &len);
+        int code = mr_dataset_load(data, i * n / tries, MAX_BYTES, &file, &len, &stage);
         if (code == -ENOMEM)
             r = code;
         double cost = code ? NAN : cost_of(d, &file, len, slot.data);

@@ -1,6 +1,7 @@
 /* lab.c - see lab.h. */
 #include "lab.h"
 
+#include "sample_set.h"
 #include "cache_sweep.h"
 #include "clock.h"
 #include "errtext.h"
@@ -105,7 +106,7 @@ void mr_lab_command(struct mr_lab *lab, const char *fmt, ...)
 
 const char *mr_lab_sample(const struct mr_lab *lab, char *buf, size_t cap)
 {
-    return mr_dataset_path(lab->o->data, 0, buf, cap) > 0 ? buf : lab->o->data_path;
+    return mr_dataset_blob_name(lab->o->data, 0, buf, cap) > 0 ? buf : lab->o->data_path;
 }
 
 const char *mr_lab_quote(const char *path, char *buf, size_t cap)
@@ -181,9 +182,8 @@ void mr_lab_training(struct mr_lab *lab, double step_s, const struct mr_lab_stor
 static int may_see_the_cache(const struct mr_lab *lab)
 {
     struct mr_cache_state st;
-    char path[PATH_MAX];
     for (uint64_t i = 0; i < mr_dataset_size(lab->o->data) && i < 64; i++)
-        if (mr_dataset_path(lab->o->data, i, path, sizeof path) > 0 && !mr_cache_query(path, &st))
+        if (!mr_dataset_cache(lab->o->data, i, 0, &st, NULL))
             return st.cached_bytes >= 0;
     return 1;
 }

@@ -11,6 +11,7 @@
  * whatever it draws was proven cold; unless a bad sample's slot went to one from elsewhere. */
 #include "microbench.h"
 
+#include "sample_set.h"
 #include "cache_sweep.h"
 #include "clock.h"
 #include "digest.h"
@@ -293,7 +294,7 @@ static struct mr_filesystem filesystem_of_data(const struct mr_dataset *data)
     char path[PATH_MAX];
     struct mr_filesystem fs = {.kind = MR_FS_OTHER};
     for (uint64_t i = 0; i < mr_dataset_size(data) && i < 64; i++) {
-        if (mr_dataset_path(data, i, path, sizeof path) < 0)
+        if (mr_dataset_blob_name(data, i, path, sizeof path) < 0)
             continue;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)

@@ -14,7 +14,7 @@
 #include "errtext.h"
 #include "jpeg_encode.h"
 #include "scratch_dir.h"
-#include "whole_file.h"
+#include "sample_set.h"
 #include "write_all.h"
 
 #include <millrace/image.h>
@@ -65,13 +65,11 @@ static int is_stopped(const struct maker *m)
  * none, or -errno. */
 static int load(struct maker *m, uint64_t i, uint64_t n, size_t *len, struct mr_image_info *info)
 {
-    char path[PATH_MAX];
+    enum mr_stage stage;
     uint64_t at = i * mr_dataset_size(m->o->data) / n;
     if (is_stopped(m))
         return -ECANCELED;
-    if (mr_dataset_path(m->o->data, at, path, sizeof path) < 0)
-        return 1;
-    int r = mr_whole_file_load(path, MAX_BYTES, &m->file, len);
+    int r = mr_dataset_load(m->o->data, at, MAX_BYTES, &m->file, len, &stage);
     if (r == -ENOMEM)
         return no_memory(m);
     return r || mr_decoder_probe(m->prober, m->file.data, *len, info) ? 1 : 0;

@@ -1,6 +1,7 @@
 /* studied_disk.c - see studied_disk.h. */
 #include "studied_disk.h"
 
+#include "sample_set.h"
 #include "environment.h"
 
 #include <limits.h>
@@ -41,7 +42,7 @@ int mr_is_on_storage(const struct mr_dataset *data, const char *folder)
 {
     struct stat with, of;
     char path[PATH_MAX];
-    if (mr_dataset_path(data, 0, path, sizeof path) < 0)
+    if (mr_dataset_blob_name(data, 0, path, sizeof path) < 0)
         return 0;
     char *slash = strrchr(path, '/');
     if (slash)

@@ -4,6 +4,7 @@
  * interrupted goes on where it stopped.  The verdict comes last: it rests on the others. */
 #include "study.h"
 
+#include "sample_set.h"
 #include "errtext.h"
 #include "lab.h"
 #include "studied_disk.h"
@@ -157,12 +158,12 @@ double mr_study_file_bytes(const struct mr_dataset *data)
 {
     uint64_t n = mr_dataset_size(data), step = (n + MOST_SIZES - 1) / MOST_SIZES;
     uint64_t seen = 0, bytes = 0;
-    char path[4096];
     for (uint64_t i = 0; i < n; i += step) {
-        struct stat st;
-        if (mr_dataset_path(data, i, path, sizeof path) > 0 && !stat(path, &st) &&
-            S_ISREG(st.st_mode)) {
-            bytes += (uint64_t)st.st_size;
+        struct mr_blob_stat st;
+        uint64_t of_sample;
+        if (!mr_dataset_stat(data, i, &st) && st.kind == MR_BLOB_FILE &&
+            !mr_dataset_bytes(data, i, &of_sample)) {
+            bytes += of_sample;
             seen++;
         }
     }

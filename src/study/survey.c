@@ -14,7 +14,7 @@
 #include "errtext.h"
 #include "percentile.h"
 #include "permutation.h"
-#include "whole_file.h"
+#include "sample_set.h"
 
 #include <millrace/image.h>
 #include <millrace/store.h>
@@ -61,11 +61,12 @@ struct scout {
 };
 
 /* Read the file, say what image it is, and with `check` decode all of it. */
-static int probe(struct scout *s, const char *path, struct sight *seen)
+static int probe(struct scout *s, uint64_t i, struct sight *seen)
 {
     size_t size;
     uint8_t pixel[3];
-    int r = mr_whole_file_load(path, SIZE_MAX / 4, &s->file, &size);
+    enum mr_stage stage;
+    int r = mr_dataset_load(s->x->data, i, SIZE_MAX / 4, &s->file, &size, &stage);
     if (r)
         return r;
     seen->info = calloc(1, sizeof *seen->info);
@@ -88,23 +89,21 @@ static uint64_t sample_of(const struct expedition *x, uint64_t k)
 
 static int look_at(struct scout *s, uint64_t k, struct sight *seen)
 {
-    char path[PATH_MAX];
-    struct stat st;
-    int r = mr_dataset_path(s->x->data, sample_of(s->x, k), path, sizeof path);
-    if (r < 0)
-        return r;
-    if (stat(path, &st))
-        return -errno;
-    seen->size = (uint64_t)st.st_size;
-    r = mr_whole_file_allowed(st.st_mode, seen->size, SIZE_MAX);
+    uint64_t i = sample_of(s->x, k);
+    struct mr_blob_stat st;
+    int r = mr_dataset_stat(s->x->data, i, &st);
+    if (!r)
+        r = mr_dataset_bytes(s->x->data, i, &seen->size);
+    if (!r && (st.kind != MR_BLOB_FILE || !seen->size))
+        r = st.kind == MR_BLOB_FOLDER ? -EISDIR : st.kind == MR_BLOB_FILE ? -ENODATA : -EINVAL;
     struct mr_cache_sweep was = s->cache;
     if (!r)
-        r = mr_cache_sweep_file(&s->cache, path, 0);
+        r = mr_cache_sweep_sample(&s->cache, s->x->data, i, 0);
     if (!r && (s->x->o->check || k % s->x->probe_every == 0)) {
-        r = probe(s, path, seen);
+        r = probe(s, i, seen);
         /* Looking at a data set must not warm it: what was not cached is dropped again. */
         if (s->cache.cached_before == was.cached_before && s->cache.n_unknown == was.n_unknown)
-            mr_cache_evict(path, NULL, NULL);
+            mr_dataset_cache(s->x->data, i, 1, NULL, NULL);
     }
     return r;
 }
@@ -230,7 +229,7 @@ static void report_broken(struct expedition *x, uint64_t i)
     if (!x->o->on_broken)
         return;
     i = sample_of(x, i);
-    if (mr_dataset_path(x->data, i, path, sizeof path) < 0)
+    if (mr_dataset_name(x->data, i, path, sizeof path) < 0)
         snprintf(path, sizeof path, "sample %llu", (unsigned long long)i);
     x->o->on_broken(x->o->ctx, path,
                     seen->words              ? seen->words

@@ -34,7 +34,7 @@ static void check_entries(const struct mr_entries *e, const char *base)
         largest = label > largest ? label : largest;
     }
     REQUIRE(!e->n || e->n_classes == largest + 1);
-    REQUIRE(!e->n || (e->names_len && !e->names[e->names_len - 1]));
+    REQUIRE(!e->n || (e->blobs.names_len && !e->blobs.names[e->blobs.names_len - 1]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -432,6 +432,16 @@ WRAP(DIR *, opendir, const char *path)
     return d;
 }
 
+/* The descriptor, which was counted when it was opened, is the stream's from here on. */
+WRAP(DIR *, fdopendir, int fd)
+{
+    if (turn(FAIL)) {
+        errno = EIO;
+        return NULL;
+    }
+    return __real_fdopendir(fd);
+}
+
 WRAP(struct dirent *, readdir64, DIR *d)
 {
     if (turn(FAIL)) {

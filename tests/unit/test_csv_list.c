@@ -1,5 +1,6 @@
 /* test_csv_list.c - lists as people write them, and lists that must be refused. */
 #include "csv_list.h"
+#include "indexed.h"
 
 #include "unit.h"
 
@@ -360,7 +361,7 @@ static void many_folders_are_told_apart(void **state)
         len += (size_t)snprintf(text + len, cap - len, "class %u/%u.jpg,%u\n", i * 7 % DIRS, i, i);
     struct mr_entries e;
     assert_int_equal(parse(text, len, "/data/", &e, NULL), 0);
-    assert_int_equal(e.n_dirs, DIRS);
+    assert_int_equal(e.blobs.n_dirs, DIRS);
     for (unsigned i = 0; i < DIRS * ROUNDS; i++) {
         char want[64], path[64];
         snprintf(want, sizeof want, "/data/class %u/%u.jpg", i * 7 % DIRS, i);
@@ -376,7 +377,7 @@ static int load(const char *path, struct mr_entries *e, struct mr_error *err)
 {
     mr_entries_init(e);
     *err = (struct mr_error){0};
-    int r = mr_csv_list_load(path, e, err);
+    int r = indexed(mr_csv_list_load, path, e, err);
     if (r) {
         assert_int_equal(err->code, r);
         assert_int_equal(strncmp(err->text, path, strlen(path)), 0);

@@ -37,12 +37,12 @@ static void a_folder_is_opened_by_its_kind(void **state)
     assert_null(mr_dataset_class_name(d, UINT32_MAX));
     assert_int_equal(mr_dataset_label(d, 2), 1);
     snprintf(want, sizeof want, "%s", tempdir_path(t, "dog/2.jpg"));
-    int len = mr_dataset_path(d, 2, path, sizeof path);
+    int len = mr_dataset_name(d, 2, path, sizeof path);
     assert_int_equal(len, strlen(want));
     assert_string_equal(path, want);
-    assert_int_equal(mr_dataset_path(d, 2, path, (size_t)len + 1), len);
-    assert_int_equal(mr_dataset_path(d, 2, path, (size_t)len), -ENAMETOOLONG);
-    assert_int_equal(mr_dataset_path(d, 2, path, 0), -ENAMETOOLONG);
+    assert_int_equal(mr_dataset_name(d, 2, path, (size_t)len + 1), len);
+    assert_int_equal(mr_dataset_name(d, 2, path, (size_t)len), -ENAMETOOLONG);
+    assert_int_equal(mr_dataset_name(d, 2, path, 0), -ENAMETOOLONG);
     mr_dataset_unref(d);
 }
 
@@ -56,7 +56,7 @@ static void a_list_is_opened_by_its_kind(void **state)
     assert_null(mr_dataset_class_name(d, 7));
     assert_int_equal(mr_dataset_label(d, 0), 7);
     snprintf(want, sizeof want, "%s", tempdir_path(t, "b.jpg"));
-    assert_int_equal(mr_dataset_path(d, 1, path, sizeof path), strlen(want));
+    assert_int_equal(mr_dataset_name(d, 1, path, sizeof path), strlen(want));
     assert_string_equal(path, want);
     mr_dataset_unref(d);
 }
@@ -75,16 +75,13 @@ static void what_paths_have_in_common_is_a_folder(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tempdir_text(t, "list.csv", cases[i].list);
         struct mr_dataset *d = open_set(tempdir_path(t, "list.csv"));
-        assert_int_equal(mr_dataset_common(d), strlen(cases[i].common));
+        assert_int_equal(mr_blob_table_common(mr_dataset_blobs(d)), strlen(cases[i].common));
         mr_dataset_unref(d);
     }
-    /* Of paths that begin at the list's folder, too; and nothing where there are no files. */
+    /* Of paths that begin at the list's folder, too. */
     tempdir_text(t, "list.csv", "x/1\nx/2\n");
     struct mr_dataset *d = open_set(tempdir_path(t, "list.csv"));
-    assert_int_equal(mr_dataset_common(d), strlen(t->path) + strlen("/x/"));
-    mr_dataset_unref(d);
-    assert_int_equal(mr_dataset_range(5, &d), 0);
-    assert_int_equal(mr_dataset_common(d), 0);
+    assert_int_equal(mr_blob_table_common(mr_dataset_blobs(d)), strlen(t->path) + strlen("/x/"));
     mr_dataset_unref(d);
 }
 
@@ -123,7 +120,7 @@ static void a_range_has_samples_without_files(void **state)
     assert_int_equal(mr_dataset_n_classes(d), 1);
     assert_null(mr_dataset_class_name(d, 0));
     assert_int_equal(mr_dataset_label(d, 12345), 0);
-    assert_int_equal(mr_dataset_path(d, 0, path, sizeof path), -ENOENT);
+    assert_int_equal(mr_dataset_name(d, 0, path, sizeof path), -ENOENT);
     assert_in_range(mr_dataset_memory(d), 1, 1000);
     mr_dataset_unref(d);
 }
@@ -251,7 +248,7 @@ static void a_part_outlives_the_whole(void **state)
     mr_dataset_unref(rest);
     assert_int_equal(mr_dataset_size(held), 25);
     for (uint64_t i = 0; i < 25; i++)
-        assert_true(mr_dataset_path(held, i, path, sizeof path) > 0);
+        assert_true(mr_dataset_name(held, i, path, sizeof path) > 0);
     mr_dataset_unref(held);
     mr_dataset_unref(NULL);
 }
@@ -279,7 +276,7 @@ static void a_million_entries_take_under_100_bytes_each(void **state)
     assert_int_equal(mr_dataset_size(d), N);
     assert_int_equal(mr_dataset_n_classes(d), 1000);
     assert_true(bytes < 100);
-    assert_true(mr_dataset_path(d, N - 1, path, sizeof path) > 0);
+    assert_true(mr_dataset_name(d, N - 1, path, sizeof path) > 0);
     assert_non_null(strstr(path, "/n00000999/n00000999_999999.JPEG"));
 
     struct mr_dataset *rest, *held;

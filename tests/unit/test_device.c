@@ -532,17 +532,20 @@ static void a_place_is_found_for_a_file_whatever_its_file_system_tells(void **st
     fsync(fd);
     mr_device_place_fd(hdd, fd, 0, &a);
     assert_int_equal(a.file, st.st_ino);
-    mr_device_place_path(hdd, AT_FDCWD, path, st.st_ino, &b);
+    mr_device_place_path(hdd, AT_FDCWD, path, st.st_ino, 0, &b);
     assert_int_equal(b.file, st.st_ino);
     assert_int_equal(a.has_physical, b.has_physical);
     assert_int_equal(a.physical, b.physical);
     int dir = open(t->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    mr_device_place_path(hdd, dir, "file", st.st_ino, &b);
+    mr_device_place_path(hdd, dir, "file", st.st_ino, 0, &b);
     assert_int_equal(a.has_physical, b.has_physical);
     assert_int_equal(a.physical, b.physical);
     close(dir);
     mr_device_place_fd(hdd, fd, 8192, &b);
     assert_int_equal(b.offset, 8192);
+    struct mr_device_place by_path; /* of a part, and without its inode's number */
+    mr_device_place_path(hdd, AT_FDCWD, path, 0, 8192, &by_path);
+    assert_memory_equal(&by_path, &b, sizeof b);
     struct mr_filesystem fs;
     assert_int_equal(mr_filesystem_of(fd, &fs), 0);
     if (fs.magic == EXT4_SUPER_MAGIC) { /* which tells, and lays so small a file out in one piece */
@@ -559,7 +562,7 @@ static void a_place_is_found_for_a_file_whatever_its_file_system_tells(void **st
     assert_false(b.has_physical);
     mr_device_place_fd(hdd, -1, 0, &b);
     assert_true(!b.file && !b.has_physical);
-    mr_device_place_path(hdd, AT_FDCWD, "/nonexistent", 17, &b);
+    mr_device_place_path(hdd, AT_FDCWD, "/nonexistent", 17, 0, &b);
     assert_true(b.file == 17 && !b.has_physical);
     close(fd);
     mr_device_close(hdd);

@@ -343,7 +343,7 @@ static void a_read_error_is_replaced_and_named_in_both_engines(void **state)
         char reasons[256];
         char path[512];
         struct mr_dataset *d = photo_set_open(set_path);
-        assert_true(mr_dataset_path(d, 5, path, sizeof path) >= 0);
+        assert_true(mr_dataset_name(d, 5, path, sizeof path) >= 0);
         mr_dataset_unref(d);
         reasons_of_run(o, reasons);
         faults_before_read = NULL;

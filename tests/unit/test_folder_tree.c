@@ -1,5 +1,6 @@
 /* test_folder_tree.c - folders as they are found in the world. */
 #include "folder_tree.h"
+#include "indexed.h"
 
 #include "unit.h"
 
@@ -33,7 +34,7 @@ static void load(struct tempdir *t, struct mr_entries *e)
 {
     struct mr_error err = {0};
     mr_entries_init(e);
-    if (mr_folder_tree_load(t->path, e, &err))
+    if (indexed(mr_folder_tree_load, t->path, e, &err))
         fail_msg("%s", err.text);
 }
 
@@ -194,7 +195,7 @@ static int refused(const char *path, struct mr_error *err)
     struct mr_entries e;
     mr_entries_init(&e);
     *err = (struct mr_error){0};
-    int r = mr_folder_tree_load(path, &e, err);
+    int r = indexed(mr_folder_tree_load, path, &e, err);
     mr_entries_fini(&e);
     assert_int_equal(err->code, r);
     return r;
@@ -247,7 +248,7 @@ static int load_is_denied(void *path)
     struct mr_entries e;
     struct mr_error err = {0};
     mr_entries_init(&e);
-    int r = mr_folder_tree_load(path, &e, &err);
+    int r = indexed(mr_folder_tree_load, path, &e, &err);
     mr_entries_fini(&e);
     return r != -EACCES || !strstr(err.text, "Permission denied");
 }
@@ -297,7 +298,7 @@ static void closing_slashes_do_not_count(void **state)
     struct mr_entries e;
     struct mr_error err = {0};
     mr_entries_init(&e);
-    assert_int_equal(mr_folder_tree_load(path, &e, &err), 0);
+    assert_int_equal(indexed(mr_folder_tree_load, path, &e, &err), 0);
     check_entries(t, &e, (const struct sample[]){{"cat/1.jpg", 0}}, 1);
     mr_entries_fini(&e);
 }

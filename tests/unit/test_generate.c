@@ -283,7 +283,7 @@ static void the_list_and_the_folders_name_the_same_images_and_labels(void **stat
     assert_int_equal(mr_dataset_size(tree), 11);
     assert_int_equal(mr_dataset_n_classes(tree), 3);
     for (uint64_t i = 0; i < 11; i++) {
-        assert_true(mr_dataset_path(list, i, path, sizeof path) > 0);
+        assert_true(mr_dataset_name(list, i, path, sizeof path) > 0);
         assert_string_equal(path, in(*state, image_name(i, 3)));
         assert_true(exists(path));
         assert_int_equal(mr_dataset_label(list, i), i % 3);
@@ -291,7 +291,7 @@ static void the_list_and_the_folders_name_the_same_images_and_labels(void **stat
     for (uint64_t i = 0, n[3] = {0}; i < 11; i++) { /* the tree is sorted by class */
         uint32_t label = mr_dataset_label(tree, i);
         uint64_t number = 3 * n[label]++ + label;
-        assert_true(mr_dataset_path(tree, i, path, sizeof path) > 0);
+        assert_true(mr_dataset_name(tree, i, path, sizeof path) > 0);
         assert_string_equal(path, in(*state, image_name(number, 3)));
     }
     mr_dataset_unref(list);

@@ -19,27 +19,19 @@
 #define N_LINES 200000
 #define FEW     (N_LINES / 4) /* calls; a walk through the list takes more */
 
-int __real_mr_cache_query(const char *path, struct mr_cache_state *out);
-int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out);
-int __real_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after);
-int __wrap_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after);
+int __real_mr_cache_range(int dir, const char *path, uint64_t offset, uint64_t length, int evict,
+                          struct mr_cache_state *before, struct mr_cache_state *after);
+int __wrap_mr_cache_range(int dir, const char *path, uint64_t offset, uint64_t length, int evict,
+                          struct mr_cache_state *before, struct mr_cache_state *after);
 
-/* The wrapped calls have no context. */
+/* The wrapped call has no context. */
 static atomic_uint n_calls;
 
-int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out)
+int __wrap_mr_cache_range(int dir, const char *path, uint64_t offset, uint64_t length, int evict,
+                          struct mr_cache_state *before, struct mr_cache_state *after)
 {
     atomic_fetch_add(&n_calls, 1);
-    return __real_mr_cache_query(path, out);
-}
-
-int __wrap_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after)
-{
-    atomic_fetch_add(&n_calls, 1);
-    return __real_mr_cache_evict(path, before, after);
+    return __real_mr_cache_range(dir, path, offset, length, evict, before, after);
 }
 
 /* The same few photos again and again. */
@@ -48,7 +40,7 @@ static struct mr_dataset *huge(struct tempdir *t)
     struct mr_dataset *d = train_set_new(t, "set", N_FILES, 1);
     char path[N_FILES][PATH_MAX];
     for (uint64_t i = 0; i < N_FILES; i++)
-        assert_true(mr_dataset_path(d, i, path[i], sizeof path[i]) > 0);
+        assert_true(mr_dataset_name(d, i, path[i], sizeof path[i]) > 0);
     mr_dataset_unref(d);
     FILE *f = fopen(tempdir_path(t, "huge.csv"), "w");
     assert_non_null(f);

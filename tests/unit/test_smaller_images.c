@@ -82,7 +82,7 @@ static struct mr_image_info look_at(struct mr_dataset *d, uint64_t i, struct sam
     struct mr_image_info info;
     struct mr_decoder *dec;
     char path[PATH_MAX];
-    assert_true(mr_dataset_path(d, i, path, sizeof path) > 0);
+    assert_true(mr_dataset_name(d, i, path, sizeof path) > 0);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     file->bytes = malloc(1 << 20);
