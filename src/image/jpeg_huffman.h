@@ -23,7 +23,7 @@ struct mr_jpeg_codes {
  *
  *     31       24 23       16 15        8 7       6 5      5 4     0
  *    +-----------+-----------+-----------+---------+--------+-------+
- *    | value 2   | value 1   | advance   | first   | SLOW   | bits  |
+ *    | value 2   | advance   | value 1   | first   | SLOW   | bits  |
  *    +-----------+-----------+-----------+---------+--------+-------+
  *
  * A symbol lies `advance` further in the zigzag than the last coefficient and has value 2.  A
@@ -41,9 +41,9 @@ struct mr_jpeg_codes {
  * SLOW: no symbol fits with its value.  Then `advance` is the symbol and `value 1` the length of
  * its code, or 0 where that too is longer than 11 bits.
  *
- * The values and `advance` are whole bytes, which processors extract in an instruction or two, the
- * second byte soonest.  Four bytes an entry: two tables, coefficients and input must share the
- * first-level cache, often with another thread.  More bits find more pairs and still lose. */
+ * The values and `advance` are whole bytes, which processors extract in an instruction or two. Four
+ * bytes an entry: two tables, coefficients and input must share the first-level cache, often with
+ * another thread.  More bits find more pairs and still lose. */
 struct mr_jpeg_ac_table {
     uint32_t lookup[1 << MR_AC_BITS];
     struct mr_jpeg_codes codes;
@@ -53,7 +53,7 @@ struct mr_jpeg_ac_table {
 #define MR_AC_END  128 /* more than any place, so that the end of a block is one comparison */
 #define MR_AC_MOST 32  /* that two symbols advance without the end */
 
-enum { MR_AC_FIRST_AT = 6, MR_AC_ADVANCE_AT = 8, MR_AC_VALUE_1_AT = 16, MR_AC_VALUE_2_AT = 24 };
+enum { MR_AC_FIRST_AT = 6, MR_AC_VALUE_1_AT = 8, MR_AC_ADVANCE_AT = 16, MR_AC_VALUE_2_AT = 24 };
 
 /* lookup[next 9 bits]: 0..7 bits of code and value, 8..15 bits of the code, 16..23 bits of the
  * value.  0: a longer code. */
