@@ -65,7 +65,7 @@ int64_t mr_run_saver_last_good(struct mr_run_saver *s);
 int mr_run_saver_finish(struct mr_run_saver *s, struct mr_error *err);
 unsigned mr_run_saver_n(struct mr_run_saver *s); /* checkpoints begun */
 int mr_run_saver_record(struct mr_run_saver *s, unsigned i, struct mr_checkpoint_record *out);
-void mr_run_saver_status(struct mr_run_saver *s, struct mr_checkpoint_status *out);
+void mr_run_saver_status(struct mr_run_saver *s, struct mr_checkpoint_stats *out);
 /* NULL is a no-op. */
 void mr_run_saver_close(struct mr_run_saver *s);
 

@@ -71,7 +71,7 @@ struct mr_train_result {
     struct mr_resume_point from;         /* where it began */
     struct mr_checkpoint_record *record; /* [n_records] the checkpoints, in order */
     unsigned n_records;
-    struct mr_checkpoint_status checkpoint; /* at the end; all zero without one */
+    struct mr_checkpoint_stats checkpoint; /* at the end; all zero without one */
     double drain_s; /* from the last step until everything was durable everywhere, the final
                      * checkpoint included */
 };

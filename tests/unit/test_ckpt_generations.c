@@ -33,7 +33,7 @@ static void a_fall_back_is_newer_than_what_the_fast_tier_has(void **state)
         kit_idle(c);
         atomic_store(&b.code, -ENOSPC);
         assert_int_equal(kit_save_version(c, k, 100, 2 + 2 * format), 0);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
         kit_assert_found(k, kit_fast, kit_slow, 100, 2 + 2 * format);
         atomic_store(&b.code, 0);
         kit_close(c);
@@ -63,20 +63,20 @@ static void a_drain_that_is_queued_does_not_undo_a_fall_back(void **state)
     struct ckpt_kit *k = ckpt_kit_new(5000);
     struct kit_gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
     struct mr_out_hook hook = {.before = not_twice, .ctx = &g};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c =
         kit_open(k, (struct mr_checkpoint_opts){.drain_dir = kit_slow}, &hook);
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     assert_int_equal(kit_save_version(c, k, 100, 1), 0);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     assert_int_equal(kit_save_version(c, k, 100, 2), 0);
     do {
         sched_yield();
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
     } while (!s.fell_back);
     kit_gate_open(&g);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_close(c);
     kit_assert_found(k, kit_fast, kit_slow, 100, 2);
     kit_assert_found(k, NULL, kit_slow, 100, 2);
@@ -139,7 +139,7 @@ static void what_was_saved_last_is_restored_and_kept(void **state)
     kit_begin(state);
     struct ckpt_kit *k = ckpt_kit_new(5000);
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .keep = 2};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, NULL);
     kit_save(c, k, 90);
     kit_save(c, k, 100);
@@ -148,7 +148,7 @@ static void what_was_saved_last_is_restored_and_kept(void **state)
     assert_int_equal(kit_save_version(c, k, 70, 1), 0);
     kit_assert_found(k, kit_fast, NULL, 70, 1);
     assert_int_equal(kit_save_version(c, k, 80, 1), 0);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_int_equal(s.last_fast, 80);
     kit_close(c);
     kit_assert_found(k, kit_fast, NULL, 80, 1);
@@ -188,10 +188,10 @@ static void other_peoples_checkpoints_are_neither_removed_nor_replaced(void **st
         kit_save(c, k, step);
     assert_int_equal(kit_count(kit_fast, ".index"), 3);
     assert_int_equal(kit_save_version(c, k, 3, 1), -EEXIST);
-    assert_non_null(strstr(mr_checkpoint_error(c), "was not written by a run of millrace"));
+    assert_non_null(strstr(kit_err.text, "was not written by a run of millrace"));
     assert_true(kit_save_version(c, k, 7, 1) < 0);
     assert_int_equal(kit_save_version(c, k, 8, 1), -EEXIST);
-    assert_non_null(strstr(mr_checkpoint_error(c), ".resaved-8.data"));
+    assert_non_null(strstr(kit_err.text, ".resaved-8.data"));
     kit_save(c, k, 54);
     kit_close(c);
     assert_true(kit_is_there(kit_fast, "model.ckpt-3.data-00000-of-00001"));
@@ -285,12 +285,12 @@ static void a_failed_save_with_other_arrays_leaves_the_old_graph(void **state)
     c = kit_open(other, o, &hook);
     broken = 1;
     ckpt_kit_fill(other, 5, 1);
-    assert_int_equal(mr_checkpoint_begin(c, 5), -EIO);
+    assert_int_equal(mr_checkpoint_begin(c, 5, NULL), -EIO);
     read_file(kit_fast, "model.ckpt-5.meta", is, sizeof is, &n_is);
     assert_true(n_was == n_is && !memcmp(was, is, n_is));
     assert_int_equal(kit_count(kit_fast, ".tmp"), 0);
     broken = 0;
-    assert_int_equal(mr_checkpoint_begin(c, 5), 0);
+    assert_int_equal(mr_checkpoint_begin(c, 5, NULL), 0);
     kit_close(c);
     read_file(kit_fast, "model.ckpt.resaved-5.meta", is, sizeof is, &n_is);
     assert_false(n_was == n_is && !memcmp(was, is, n_is));
@@ -453,10 +453,10 @@ static void no_room_for_the_pointer_does_not_keep_old_ones(void **state)
     kit_save(c, k, 1);
     full = 1;
     kit_update(c, k, 2);
-    mr_checkpoint_begin(c, 2); /* durable, and the old one gives its room */
+    mr_checkpoint_begin(c, 2, NULL); /* durable, and the old one gives its room */
     assert_int_equal(kit_count(kit_fast, ".index"), 1);
     full = 0;
-    mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST); /* says that the pointer is old */
+    mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL); /* says that the pointer is old */
     kit_save(c, k, 3);
     kit_close(c);
     assert_int_equal(kit_count(kit_fast, ".index"), 1);
@@ -488,7 +488,7 @@ static void a_full_disk_is_tidied_up_and_tried_again(void **state)
     kit_save(c, k, 2);
     fill_up(kit_fast, 90 << 10); /* room for two and no more */
     kit_update(c, k, 3);
-    assert_int_equal(mr_checkpoint_begin(c, 3), -ENOSPC);
+    assert_int_equal(mr_checkpoint_begin(c, 3, NULL), -ENOSPC);
     kit_close(c);
     o.keep = 1;
     c = kit_open(k, o, NULL);
@@ -509,12 +509,12 @@ static void a_used_up_quota_is_a_full_disk(void **state)
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_ALLOCATE, .n_times = 1};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .drain_dir = kit_slow};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, &hook);
     kit_save(c, k, 1);
     atomic_store(&b.code, -EDQUOT); /* once: what is below makes room */
     kit_save(c, k, 2);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(!s.fell_back && s.last_fast == 2);
     kit_close(c);
     ckpt_kit_free(k);
@@ -528,14 +528,14 @@ static void what_was_reported_below_makes_room_at_once(void **state)
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_ALLOCATE, .n_times = 1};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .drain_dir = kit_slow};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, &hook);
     for (uint64_t step = 1; step <= 60; step++) {
         kit_save(c, k, step);
         atomic_store(&b.n_times, 1);
         atomic_store(&b.code, -ENOSPC);
     }
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_int_equal(s.fell_back, 0);
     kit_close(c);
     ckpt_kit_free(k);
@@ -590,8 +590,9 @@ static void nonsense_is_refused_with_words(void **state)
     assert_non_null(strstr(err.text, "two arrays"));
     struct ckpt_kit *k = ckpt_kit_new(5000);
     c = kit_open(k, (struct mr_checkpoint_opts){0}, NULL);
-    assert_int_equal(mr_checkpoint_begin(c, (uint64_t)INT64_MAX + 1), -EINVAL);
-    assert_non_null(strstr(mr_checkpoint_error(c), "2^63"));
+    err = (struct mr_error){0};
+    assert_int_equal(mr_checkpoint_begin(c, (uint64_t)INT64_MAX + 1, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "2^63"));
     kit_save(c, k, INT64_MAX);
     mr_checkpoint_before_write(c, KIT_N_ARRAYS);
     mr_checkpoint_before_write(c, UINT32_MAX);

@@ -163,7 +163,7 @@ static void trouble_with_old_ones_costs_no_new_one(void **state)
     kit_begin(state);
     struct ckpt_kit *k = ckpt_kit_new(5000);
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .keep = 2};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, NULL);
     kit_save(c, k, 1);
     kit_save(c, k, 2);
@@ -176,7 +176,7 @@ static void trouble_with_old_ones_costs_no_new_one(void **state)
     assert_int_equal(mkdir(in_folder(kit_fast, "checkpoint"), 0755), 0);
     for (uint64_t step = 8; step < 12; step++)
         kit_save(c, k, step);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.failed == 0 && s.error.code && strstr(s.notice, "checkpoint"));
     kit_close(c);
     assert_int_equal(kit_count(kit_fast, ".index"), 3);
@@ -229,12 +229,12 @@ static void a_step_saved_again_takes_the_room_of_what_is_below(void **state)
     struct kit_breaker b = {.tag = MR_TIER_FAST, .kind = MR_OUT_ALLOCATE, .n_times = 1};
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_SYNC, .drain_dir = kit_slow};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, &hook);
     assert_int_equal(kit_save_version(c, k, 5, 1), 0);
     atomic_store(&b.code, -ENOSPC);
     assert_int_equal(kit_save_version(c, k, 5, 2), 0);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_int_equal(s.fell_back, 0);
     kit_close(c);
     kit_assert_found(k, kit_fast, NULL, 5, 2);

@@ -26,12 +26,12 @@ static void a_checkpoint_leaves_the_fast_tier_only_when_it_is_durable_below(void
                                    .mode = MR_CHECKPOINT_BURST,
                                    .drain_bytes_per_s = 1u << 30};
     struct mr_checkpoint *c = kit_open(k, o, &hook);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     for (uint64_t step = 1; step <= 4; step++)
         kit_save(c, k, step);
     assert_int_equal(kit_count(kit_fast, ".index"), 4);
     assert_int_equal(kit_count(kit_slow, ".index"), 0);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.drain_waiting == 4 && s.last_fast == 4 && s.last_slow == -1);
     kit_gate_open(&g);
     kit_close(c);
@@ -105,7 +105,7 @@ static void however_much_was_left_undrained_is_drained_the_newest_first(void **s
         struct mr_out_hook hook = {.before = note_arrival, .ctx = &a};
         struct mr_checkpoint_opts o = {
             .mode = MR_CHECKPOINT_BURST, .format = cases[i].format, .keep = MR_NONE};
-        struct mr_checkpoint_status s;
+        struct mr_checkpoint_stats s;
         snprintf(kit_fast, sizeof kit_fast, "%s/fast%u", t->path, i);
         snprintf(kit_slow, sizeof kit_slow, "%s/slow%u", t->path, i);
         struct mr_checkpoint *c = kit_open(k, o, NULL);
@@ -116,7 +116,7 @@ static void however_much_was_left_undrained_is_drained_the_newest_first(void **s
         o.keep = cases[i].keep;
         c = kit_open(k, o, &hook);
         kit_idle(c);
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
         assert_int_equal(s.durable_slow, n);
         assert_true(s.last_slow == n && !s.failed && !s.error.code);
         kit_close(c);
@@ -141,7 +141,7 @@ static void leftovers_do_not_hold_up_a_run(void **state)
     struct kit_gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, MR_TIER_SLOW, 0};
     struct mr_out_hook hook = {.before = kit_gate_wait, .ctx = &g};
     struct mr_checkpoint_opts o = {.mode = MR_CHECKPOINT_BURST, .keep = MR_NONE};
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = kit_open(k, o, NULL);
     for (uint64_t step = 1; step <= 12; step++)
         kit_save(c, k, step);
@@ -152,7 +152,7 @@ static void leftovers_do_not_hold_up_a_run(void **state)
     c = kit_open(k, o, &hook);
     for (uint64_t step = 13; step <= 20; step++)
         kit_save(c, k, step); /* the queue is theirs alone */
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.drain_waiting == 20 && s.last_slow == -1);
     kit_gate_open(&g);
     kit_close(c);
@@ -204,15 +204,15 @@ static void a_failing_fast_tier_falls_back_to_the_slow_one(void **state)
         struct mr_checkpoint_opts o = {
             .drain_dir = kit_slow, .mode = i % 3, .keep = MR_NONE, .format = i / 3 % 2};
         struct mr_checkpoint *c = kit_open(k, o, &hook);
-        struct mr_checkpoint_status s;
+        struct mr_checkpoint_stats s;
         struct mr_checkpoint_record r;
         kit_save(c, k, step);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
         kit_idle(c);
         atomic_store(&b.code, i % 2 ? -EIO : -ENOSPC);
         kit_save(c, k, step + 1);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
-        mr_checkpoint_status(c, &s);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
+        mr_checkpoint_get_stats(c, &s);
         assert_true(s.fell_back == 1 && s.failed == 0 && s.last_slow == (int64_t)step + 1);
         assert_non_null(strstr(s.notice, "goes straight to the slow tier"));
         assert_int_equal(mr_checkpoint_get(c, 1, &r), 0);
@@ -220,8 +220,8 @@ static void a_failing_fast_tier_falls_back_to_the_slow_one(void **state)
         kit_idle(c);
         atomic_store(&b.code, 0);
         kit_save(c, k, step + 2); /* it is well again */
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
-        mr_checkpoint_status(c, &s);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
+        mr_checkpoint_get_stats(c, &s);
         assert_int_equal(s.last_fast, step + 2);
         kit_close(c);
         assert_int_equal(kit_restored(k, kit_fast, kit_slow), step + 2);
@@ -238,7 +238,7 @@ static void a_full_fast_tier_gives_up_what_is_durable_below(void **state)
     struct mr_out_hook hook = {.before = kit_break, .ctx = &b};
     struct mr_checkpoint_opts o = {.drain_dir = kit_slow, .mode = MR_CHECKPOINT_SYNC};
     struct mr_checkpoint *c = kit_open(k, o, &hook);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     kit_save(c, k, 1);
     assert_int_equal(kit_count(kit_fast, ".index"), 1);
     kit_idle(c);
@@ -246,14 +246,14 @@ static void a_full_fast_tier_gives_up_what_is_durable_below(void **state)
     atomic_store(&b.n_times, 1);
     atomic_store(&b.code, -ENOSPC);
     kit_save(c, k, 2);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.fell_back == 0 && s.last_fast == 2);
     assert_false(kit_is_there(kit_fast, "model.ckpt-1.index"));
     /* No room even then. */
     kit_idle(c);
     atomic_store(&b.code, -ENOSPC);
     kit_save(c, k, 3);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.fell_back == 1 && s.last_fast == 2 && s.last_slow == 3);
     assert_int_equal(kit_count(kit_fast, ".index"), 0);
     atomic_store(&b.code, 0);
@@ -275,27 +275,27 @@ static void a_fast_tier_that_is_too_small_for_two_loses_none(void **state)
     struct mr_out_hook hook = {.before = kit_gate_wait, .ctx = &g};
     struct mr_checkpoint *c =
         kit_open(k, (struct mr_checkpoint_opts){.drain_dir = kit_slow}, &hook);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     kit_save(c, k, 2); /* no room, and the drain is not through with step 1 */
     do {
         sched_yield();
-        mr_checkpoint_status(c, &s);
+        mr_checkpoint_get_stats(c, &s);
     } while (!s.fell_back);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED, NULL), 0);
     assert_non_null(strstr(s.notice, "step 2 goes straight to the slow tier"));
     assert_non_null(strstr(s.notice, "keep fewer, or drain elsewhere"));
     assert_int_equal(kit_restored(k, kit_fast, NULL), 1);
     ckpt_kit_fill(k, 2, 0); /* restored() has changed it; it was copied long ago */
     kit_gate_open(&g);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_idle(c);
     assert_int_equal(kit_restored(k, kit_slow, NULL), 2);
     assert_true(kit_is_there(kit_slow, "model.ckpt-1.index"));
     kit_save(c, k, 3); /* step 1 makes room, for it is below */
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
-    mr_checkpoint_status(c, &s);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
+    mr_checkpoint_get_stats(c, &s);
     assert_true(s.fell_back == 1 && s.last_fast == 3 && !s.failed);
     kit_close(c);
     assert_int_equal(kit_count(kit_fast, ".tmp") + kit_count(kit_slow, ".tmp"), 0);
@@ -310,16 +310,16 @@ static void a_missing_fast_tier_is_no_obstacle(void **state)
 {
     struct tempdir *t = kit_begin(state);
     struct ckpt_kit *k = ckpt_kit_new(5000);
-    struct mr_checkpoint_status s;
+    struct mr_checkpoint_stats s;
     struct mr_checkpoint *c = NULL;
     struct mr_error err = {0};
     tempdir_text(t, "fast", "a file where the folder should be");
     struct mr_checkpoint_opts o = {.dir = kit_fast, .drain_dir = kit_slow};
     c = kit_open(k, o, NULL);
-    mr_checkpoint_status(c, &s);
+    mr_checkpoint_get_stats(c, &s);
     assert_non_null(strstr(s.notice, "no fast tier"));
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_close(c);
     assert_int_equal(kit_restored(k, kit_fast, kit_slow), 1);
     o.drain_dir = NULL; /* the only one */
