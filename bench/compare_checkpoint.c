@@ -99,7 +99,8 @@ static double save_rate(struct bench *b, enum mr_checkpoint_mode mode)
         fprintf(stderr, "%s\n", err.text);
         return 0;
     }
-    if (!mr_checkpoint_begin(c, ++b->step) && !mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST))
+    if (!mr_checkpoint_begin(c, ++b->step, NULL) &&
+        !mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL))
         mr_checkpoint_get(c, 0, &r);
     mr_checkpoint_close(c, NULL);
     return r.durable_fast_s > 0 ? (double)b->bytes / r.durable_fast_s / 1e6 : 0;
@@ -269,11 +270,11 @@ static int measure_stall(struct bench *b, double step_s, int busy)
     }
     for (unsigned i = 0; i < N_STALLS; i++) {
         struct mr_checkpoint_record r;
-        if (mr_checkpoint_begin(c, ++b->step))
+        if (mr_checkpoint_begin(c, ++b->step, NULL))
             return 1;
         forward_backward(step_s, busy);
         update(b, c);
-        if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST) || mr_checkpoint_get(c, i, &r))
+        if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL) || mr_checkpoint_get(c, i, &r))
             return 1;
         stall[i] = r.stall_s;
         durable[i] = r.durable_fast_s;

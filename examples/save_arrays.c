@@ -48,7 +48,7 @@ static void train(struct mr_checkpoint *c)
 int main(int argc, char **argv)
 {
     struct mr_checkpoint *c = NULL;
-    struct mr_checkpoint_stats status;
+    struct mr_checkpoint_stats stats;
     struct mr_error err = {0};
     if (argc < 2) {
         fprintf(stderr, "usage: %s DIR [STEPS]\n", argv[0]);
@@ -61,16 +61,13 @@ int main(int argc, char **argv)
     for (int64_t end = step + steps; !r && step < end;) {
         train(c);
         if (step % 10 == 0)
-            r = mr_checkpoint_begin(c, (uint64_t)step);
+            r = mr_checkpoint_begin(c, (uint64_t)step, &err);
     }
     if (!r && c)
-        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST);
-    if (r && c)
-        fprintf(stderr, "%s\n", mr_checkpoint_error(c));
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, &err);
     if (c) {
-        mr_checkpoint_get_stats(c, &status);
-        printf("%" PRIu64 " checkpoints, newest step %" PRId64 "\n", status.begun,
-               status.last_fast);
+        mr_checkpoint_get_stats(c, &stats);
+        printf("%" PRIu64 " checkpoints, newest step %" PRId64 "\n", stats.begun, stats.last_fast);
     }
     if (mr_checkpoint_close(c, &err) || err.code) {
         fprintf(stderr, "%s\n", err.text);

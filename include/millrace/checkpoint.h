@@ -15,23 +15,23 @@
  *     struct mr_array arrays[] = {{"w", MR_DT_F32, 2, {512, 10}, w},
  *                                 {"step", MR_DT_I64, 0, {0}, &step}};
  *     struct mr_checkpoint *c;
+ *     struct mr_error err = {0};
  *
- *     if (mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir = "ckpt"}, &c, NULL))
+ *     if (mr_checkpoint_open(arrays, 2, &(struct mr_checkpoint_opts){.dir = "ckpt"}, &c, &err))
  *         return 1;
  *     while (step < 100) {
  *         // forward, backward: the snapshot is copied meanwhile
  *         mr_checkpoint_before_write(c, 0);
  *         w[0][0] += 1; // the update: "w" may change now
  *         mr_checkpoint_before_write(c, 1);
- *         if (++step % 20 == 0 && mr_checkpoint_begin(c, (uint64_t)step) < 0) // returns at once
- *             puts(mr_checkpoint_error(c));
+ *         if (++step % 20 == 0 && mr_checkpoint_begin(c, (uint64_t)step, &err) < 0)
+ *             return 1; // it returns at once; err.text has the words
  *     }
- *     if (mr_checkpoint_close(c, NULL)) // waits until the last one is durable
+ *     if (mr_checkpoint_close(c, &err)) // waits until the last one is durable
  *         return 1;
  *
  *     // One row of "w", from the newest checkpoint of the folder.
  *     struct mr_checkpoint_reader *r;
- *     struct mr_error err = {0};
  *     float row[10];
  *     uint64_t start[] = {0, 0}, extent[] = {1, 10};
  *
@@ -155,24 +155,27 @@ static inline int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_a
 {
     return mr_checkpoint_open_sized(arrays, n_arrays, opts, sizeof *opts, out, err);
 }
-MR_API uint64_t mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
-                                           const struct mr_checkpoint_opts *opts, size_t size);
-/* What open would allocate, in bytes; 0 for invalid arguments. */
-static inline uint64_t mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
-                                            const struct mr_checkpoint_opts *opts)
+MR_API int mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
+                                      const struct mr_checkpoint_opts *opts, size_t size,
+                                      uint64_t *bytes, struct mr_error *err);
+/* What open would allocate.  As open, it refuses arrays and options that make no sense. */
+static inline int mr_checkpoint_memory(const struct mr_array *arrays, unsigned n_arrays,
+                                       const struct mr_checkpoint_opts *opts, uint64_t *bytes,
+                                       struct mr_error *err)
 {
-    return mr_checkpoint_memory_sized(arrays, n_arrays, opts, sizeof *opts);
+    return mr_checkpoint_memory_sized(arrays, n_arrays, opts, sizeof *opts, bytes, err);
 }
 /* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  A failure of an
  * earlier one in the background is returned first, and nothing is begun; the next call begins.
  * The arrays must not change before before_write.  A checkpoint of that step is replaced if a run
  * saved it; one that somebody else made, or that cannot be read, stays and is a failure. */
-MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step);
+MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step, struct mr_error *err);
 /* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is
  * under way, and for an index that no array has. */
 MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
 /* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
-MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level);
+MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level,
+                              struct mr_error *err);
 MR_API void mr_checkpoint_get_stats_sized(struct mr_checkpoint *c, struct mr_checkpoint_stats *out,
                                           size_t size);
 static inline void mr_checkpoint_get_stats(struct mr_checkpoint *c, struct mr_checkpoint_stats *out)
@@ -187,8 +190,6 @@ static inline int mr_checkpoint_get(struct mr_checkpoint *c, uint64_t i,
 {
     return mr_checkpoint_get_sized(c, i, out, sizeof *out);
 }
-/* Words for the last failure that a call returned. */
-MR_API const char *mr_checkpoint_error(const struct mr_checkpoint *c);
 /* Wait until all that was begun is durable everywhere (or failed), stop, free.  Returns a failure
  * that no call has returned yet; `err` has its words.  NULL is a no-op. */
 MR_API int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err);

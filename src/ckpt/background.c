@@ -23,7 +23,7 @@
  * A tier's turn is a flag: who sets it has the tier for as long as its I/O takes.  Turns are never
  * nested, so nobody waits in a circle.
  *
- * Lock: c->mu guards flags, queues, records and status; never held across I/O. */
+ * Lock: c->mu guards flags, queues, records and statistics; never held across I/O. */
 #include "engine.h"
 
 #include "clock.h"
@@ -49,8 +49,8 @@ static void end_turn(struct mr_checkpoint *c, enum mr_checkpoint_tier which)
 {
     pthread_mutex_lock(&c->mu);
     c->busy[which] = 0;
-    if (c->tiers[which].verified > c->status.last_verified)
-        c->status.last_verified = c->tiers[which].verified;
+    if (c->tiers[which].verified > c->stats.last_verified)
+        c->stats.last_verified = c->tiers[which].verified;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
 }
@@ -58,7 +58,7 @@ static void end_turn(struct mr_checkpoint *c, enum mr_checkpoint_tier which)
 /* The record of work w, NULL when it has none (any more).  c->mu is held. */
 static struct mr_checkpoint_record *record_of(struct mr_checkpoint *c, uint64_t i)
 {
-    if (i == MR_NO_RECORD || i + MR_CHECKPOINT_N_RECORDS < c->status.begun)
+    if (i == MR_NO_RECORD || i + MR_CHECKPOINT_N_RECORDS < c->stats.begun)
         return NULL;
     return &c->records[MR_RECORD_SLOT(i)];
 }
@@ -70,7 +70,7 @@ static double since_begin(struct mr_checkpoint *c, uint64_t i, uint64_t now)
 
 static void note_error(struct mr_checkpoint *c, const struct mr_error *err)
 {
-    c->status.error = *err;
+    c->stats.error = *err;
     if (!c->pending.code)
         c->pending = *err;
 }
@@ -82,7 +82,7 @@ static void note_failed(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
     struct mr_checkpoint_record *r = record_of(c, w->record);
     if (r)
         r->code = err->code;
-    c->status.failed++;
+    c->stats.failed++;
     note_error(c, err);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
@@ -101,9 +101,9 @@ static void note_durable(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
     }
     if (w->mark.generation >= c->last_generation[which]) {
         c->last_generation[which] = w->mark.generation;
-        *(which == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow) = (int64_t)w->step;
+        *(which == MR_TIER_FAST ? &c->stats.last_fast : &c->stats.last_slow) = (int64_t)w->step;
     }
-    ++*(which == MR_TIER_FAST ? &c->status.durable_fast : &c->status.durable_slow);
+    ++*(which == MR_TIER_FAST ? &c->stats.durable_fast : &c->stats.durable_slow);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
 }
@@ -136,15 +136,15 @@ static void forget_drained(struct mr_checkpoint *c, uint64_t step)
         mr_ckpt_list_remove(&c->drained, (size_t)at);
 }
 
-/* What goes wrong after a checkpoint is durable costs no checkpoint: it is in the status, and no
- * call fails for it. */
+/* What goes wrong after a checkpoint is durable costs no checkpoint: it is in the statistics, and
+ * no call fails for it. */
 static void note_settled(struct mr_checkpoint *c, const struct mr_error *err)
 {
     if (!err->code)
         return;
     pthread_mutex_lock(&c->mu);
-    c->status.error = *err;
-    snprintf(c->status.notice, sizeof c->status.notice, "%.250s", err->text);
+    c->stats.error = *err;
+    snprintf(c->stats.notice, sizeof c->stats.notice, "%.250s", err->text);
     pthread_mutex_unlock(&c->mu);
 }
 
@@ -203,8 +203,8 @@ static void note_fall_back(struct mr_checkpoint *c, const struct mr_ckpt_work *w
     struct mr_checkpoint_record *r = record_of(c, w->record);
     if (r)
         r->fell_back = 1;
-    c->status.fell_back++;
-    snprintf(c->status.notice, sizeof c->status.notice,
+    c->stats.fell_back++;
+    snprintf(c->stats.notice, sizeof c->stats.notice,
              "step %llu goes straight to the slow tier: %.190s", (unsigned long long)w->step, why);
     pthread_mutex_unlock(&c->mu);
 }
@@ -215,7 +215,7 @@ static void queue_drain(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
     while (c->n_drains == MR_MAX_BACKLOG)
         pthread_cond_wait(&c->changed, &c->mu);
     c->drains[c->n_drains++] = *w;
-    c->status.drain_waiting++;
+    c->stats.drain_waiting++;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mu);
 }
@@ -383,9 +383,9 @@ void *mr_ckpt_drain_main(void *arg)
     mr_drain_be_modest();
     pthread_mutex_lock(&c->mu);
     for (;;) {
-        while (!c->stop && !c->status.drain_waiting)
+        while (!c->stop && !c->stats.drain_waiting)
             pthread_cond_wait(&c->changed, &c->mu);
-        if (!c->status.drain_waiting)
+        if (!c->stats.drain_waiting)
             break;
         struct mr_ckpt_work w = next_drain(c);
         struct mr_error err = {0};
@@ -395,7 +395,7 @@ void *mr_ckpt_drain_main(void *arg)
         pthread_mutex_lock(&c->mu);
         if (w.record != MR_NO_RECORD)
             memmove(c->drains, c->drains + 1, --c->n_drains * sizeof *c->drains);
-        c->status.drain_waiting--;
+        c->stats.drain_waiting--;
         pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->mu);
@@ -411,7 +411,7 @@ int mr_ckpt_find_undrained(struct mr_checkpoint *c)
         int done = below && below->mark.generation >= item->mark.generation;
         if (mr_ckpt_list_add(done ? &c->drained : &c->leftover, item))
             return -ENOMEM;
-        c->status.drain_waiting += !done;
+        c->stats.drain_waiting += !done;
     }
     return 0;
 }

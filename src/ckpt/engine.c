@@ -85,7 +85,7 @@ static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, s
         return r;
     }
     if (r) /* there is the other one */
-        snprintf(c->status.notice, sizeof c->status.notice, "no fast tier: %.200s", fast_err.text);
+        snprintf(c->stats.notice, sizeof c->stats.notice, "no fast tier: %.200s", fast_err.text);
     t.path = c->drain_dir;
     t.keep = c->o.keep;
     t.device = c->o.drain_storage;
@@ -120,15 +120,15 @@ static int must_be_fresh(const struct mr_checkpoint *c, struct mr_error *err)
 static void look_back(struct mr_checkpoint *c)
 {
     for (unsigned i = 0; i < MR_N_TIERS; i++) {
-        int64_t *last = i == MR_TIER_FAST ? &c->status.last_fast : &c->status.last_slow;
+        int64_t *last = i == MR_TIER_FAST ? &c->stats.last_fast : &c->stats.last_slow;
         const struct mr_ckpt_item *newest = mr_tier_newest(&c->tiers[i]);
         *last = newest ? (int64_t)newest->step : -1;
         c->last_generation[i] = newest ? newest->mark.generation : 0;
         if (c->tiers[i].generation > c->generation)
             c->generation = c->tiers[i].generation;
     }
-    c->status.last_verified = c->latest_slow = -1;
-    c->status.memory_bytes = memory_of(&c->o, &c->im);
+    c->stats.last_verified = c->latest_slow = -1;
+    c->stats.memory_bytes = memory_of(&c->o, &c->im);
 }
 
 /* An earlier run may have kept more, or had no room left to tidy up.  What fails here is tried
@@ -137,8 +137,8 @@ static void prune_tiers(struct mr_checkpoint *c)
 {
     for (unsigned i = 0; i < MR_N_TIERS; i++) {
         struct mr_error err = {0};
-        if (c->tiers[i].dir && mr_tier_prune(&c->tiers[i], &err) < 0 && !c->status.notice[0])
-            snprintf(c->status.notice, sizeof c->status.notice, "%.250s", err.text);
+        if (c->tiers[i].dir && mr_tier_prune(&c->tiers[i], &err) < 0 && !c->stats.notice[0])
+            snprintf(c->stats.notice, sizeof c->stats.notice, "%.250s", err.text);
     }
 }
 
@@ -236,7 +236,7 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
         r = build(c);
         if (r)
             mr_fail(err, r, "checkpoint: cannot start: %s (%llu MB of buffers)", mr_errno_text(r),
-                    (unsigned long long)(c->status.memory_bytes / 1000000));
+                    (unsigned long long)(c->stats.memory_bytes / 1000000));
     }
     if (r) {
         destroy(c);
@@ -255,21 +255,27 @@ int mr_checkpoint_open_sized(const struct mr_array *arrays, unsigned n_arrays,
     return r ? r : mr_checkpoint_open_hooked(arrays, n_arrays, &o, NULL, out, err);
 }
 
-uint64_t mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
-                                    const struct mr_checkpoint_opts *opts, size_t size)
+int mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_arrays,
+                               const struct mr_checkpoint_opts *opts, size_t size, uint64_t *bytes,
+                               struct mr_error *err)
 {
     struct mr_checkpoint_opts o;
-    if (mr_take_sized(&o, sizeof o, opts, size, "mr_checkpoint_opts", NULL))
-        return 0;
+    int r = mr_take_sized(&o, sizeof o, opts, size, "mr_checkpoint_opts", err);
+    if (r)
+        return r;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
-    uint64_t bytes = 0;
     if (!c)
-        return 0;
-    if (!set_options(c, &o, NULL) &&
-        !mr_ckpt_plan_init(&c->plan, arrays, n_arrays, c->o.format, c->o.packed, NULL)) {
-        if (!mr_file_image_init(&c->im, &c->plan.bundle.tensors, c->plan.data_bytes,
-                                c->plan.head_bytes))
-            bytes = memory_of(&c->o, &c->im);
+        return mr_fail(err, -ENOMEM, "checkpoint: no memory");
+    r = set_options(c, &o, err);
+    if (!r)
+        r = mr_ckpt_plan_init(&c->plan, arrays, n_arrays, c->o.format, c->o.packed, err);
+    if (!r) {
+        r = mr_file_image_init(&c->im, &c->plan.bundle.tensors, c->plan.data_bytes,
+                               c->plan.head_bytes);
+        if (r)
+            mr_fail(err, r, "checkpoint: no memory");
+        else
+            *bytes = memory_of(&c->o, &c->im);
         mr_file_image_fini(&c->im);
         mr_ckpt_plan_fini(&c->plan);
     }
@@ -277,15 +283,15 @@ uint64_t mr_checkpoint_memory_sized(const struct mr_array *arrays, unsigned n_ar
     free(c->drain_dir);
     free(c->prefix);
     free(c);
-    return bytes;
+    return r;
 }
 
 /* Hand a failure to the caller.  c->mu is held. */
-static int return_pending(struct mr_checkpoint *c)
+static int return_pending(struct mr_checkpoint *c, struct mr_error *err)
 {
-    c->returned = c->pending;
+    int r = mr_fail(err, c->pending.code, "%s", c->pending.text);
     c->pending = (struct mr_error){0};
-    return c->returned.code;
+    return r;
 }
 
 /* A buffer and a place in the drain's queue, waited for if so asked.  c->mu is held.  Its number,
@@ -297,14 +303,14 @@ static int find_shot(struct mr_checkpoint *c)
         int room = !c->has_drain_thread || c->n_drains + c->n_saves < MR_MAX_BACKLOG;
         for (unsigned i = 0; room && i < n; i++)
             if (!c->shot_used[i]) {
-                c->status.waited_s += since ? (double)(mr_clock_ns() - since) / 1e9 : 0;
+                c->stats.waited_s += since ? (double)(mr_clock_ns() - since) / 1e9 : 0;
                 return (int)i;
             }
         if (c->o.if_busy == MR_IF_BUSY_SKIP)
             return -1;
         if (!since) {
             since = mr_clock_ns();
-            c->status.waited++; /* now, so that others can see it waiting */
+            c->stats.waited++; /* now, so that others can see it waiting */
         }
         pthread_cond_wait(&c->changed, &c->mu);
     }
@@ -326,7 +332,7 @@ static void set_mark(struct mr_checkpoint *c, struct mr_ckpt_work *w)
 
 static uint64_t new_record(struct mr_checkpoint *c, uint64_t step, uint64_t now)
 {
-    uint64_t i = c->status.begun++;
+    uint64_t i = c->stats.begun++;
     c->records[MR_RECORD_SLOT(i)] = (struct mr_checkpoint_record){
         .step = step, .snapshot_s = -1, .durable_fast_s = -1, .durable_slow_s = -1};
     c->begun_ns[MR_RECORD_SLOT(i)] = now;
@@ -337,37 +343,37 @@ static uint64_t new_record(struct mr_checkpoint *c, uint64_t step, uint64_t now)
 static void add_stall(struct mr_checkpoint *c, uint64_t ns)
 {
     pthread_mutex_lock(&c->mu);
-    c->records[MR_RECORD_SLOT(c->status.begun - 1)].stall_s += (double)ns / 1e9;
+    c->records[MR_RECORD_SLOT(c->stats.begun - 1)].stall_s += (double)ns / 1e9;
     pthread_mutex_unlock(&c->mu);
 }
 
 /* Burst and sync: here and now. */
-static int save_now(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
+static int save_now(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
 {
     int r = mr_ckpt_save(c, w);
     if (!r && c->o.mode == MR_CHECKPOINT_SYNC)
-        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW);
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, err);
     uint64_t now = mr_clock_ns();
     pthread_mutex_lock(&c->mu);
     struct mr_checkpoint_record *rec = &c->records[MR_RECORD_SLOT(w->record)];
     rec->snapshot_s = (double)(now - c->begun_ns[MR_RECORD_SLOT(w->record)]) / 1e9;
     if (r && c->pending.code)
-        return_pending(c);
+        return_pending(c, err);
     pthread_mutex_unlock(&c->mu);
     return r;
 }
 
-int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
+int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step, struct mr_error *err)
 {
     uint64_t start = mr_clock_ns();
     struct mr_ckpt_work w = {.step = step};
     pthread_mutex_lock(&c->mu);
     if (step > INT64_MAX && !c->pending.code)
         mr_fail(&c->pending, -EINVAL, "step %llu: steps end at 2^63 - 1", (unsigned long long)step);
-    int r = c->pending.code ? return_pending(c) : 0;
+    int r = c->pending.code ? return_pending(c, err) : 0;
     int shot = r ? -1 : find_shot(c);
     if (shot < 0) {
-        c->status.skipped += !r;
+        c->stats.skipped += !r;
         pthread_mutex_unlock(&c->mu);
         return r ? r : 1;
     }
@@ -383,7 +389,7 @@ int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step)
         pthread_cond_broadcast(&c->changed);
         pthread_mutex_unlock(&c->mu);
     } else {
-        r = save_now(c, &w);
+        r = save_now(c, &w, err);
     }
     add_stall(c, mr_clock_ns() - start);
     return r;
@@ -407,20 +413,23 @@ static int reached(const struct mr_checkpoint *c, const struct mr_checkpoint_rec
     return r->durable_fast_s >= 0 || r->durable_slow_s >= 0;
 }
 
-int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level)
+int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level,
+                       struct mr_error *err)
 {
     if (level == MR_CHECKPOINT_SNAPSHOTTED && c->snap)
         mr_snapshot_finish(c->snap);
     pthread_mutex_lock(&c->mu);
     int r = 0;
-    if (c->status.begun && level != MR_CHECKPOINT_SNAPSHOTTED) {
-        struct mr_checkpoint_record *rec = &c->records[MR_RECORD_SLOT(c->status.begun - 1)];
+    if (c->stats.begun && level != MR_CHECKPOINT_SNAPSHOTTED) {
+        struct mr_checkpoint_record *rec = &c->records[MR_RECORD_SLOT(c->stats.begun - 1)];
         while (!reached(c, rec, level) && !rec->code)
             pthread_cond_wait(&c->changed, &c->mu);
         r = reached(c, rec, level) ? 0 : rec->code;
     }
     if (c->pending.code) /* its own error, or that of one before it */
-        r = return_pending(c);
+        r = return_pending(c, err);
+    else if (r) /* begin has returned it */
+        mr_fail(err, r, "the checkpoint was not saved: %s", mr_errno_text(r));
     pthread_mutex_unlock(&c->mu);
     return r;
 }
@@ -429,8 +438,8 @@ void mr_checkpoint_get_stats_sized(struct mr_checkpoint *c, struct mr_checkpoint
                                    size_t size)
 {
     pthread_mutex_lock(&c->mu);
-    c->status.saving = c->n_saves;
-    mr_give_sized(out, size, &c->status, sizeof c->status);
+    c->stats.saving = c->n_saves;
+    mr_give_sized(out, size, &c->stats, sizeof c->stats);
     pthread_mutex_unlock(&c->mu);
 }
 
@@ -438,16 +447,11 @@ int mr_checkpoint_get_sized(struct mr_checkpoint *c, uint64_t i, struct mr_check
                             size_t size)
 {
     pthread_mutex_lock(&c->mu);
-    int there = i < c->status.begun && i + MR_CHECKPOINT_N_RECORDS >= c->status.begun;
+    int there = i < c->stats.begun && i + MR_CHECKPOINT_N_RECORDS >= c->stats.begun;
     if (there)
         mr_give_sized(out, size, &c->records[MR_RECORD_SLOT(i)], sizeof *c->records);
     pthread_mutex_unlock(&c->mu);
     return there ? 0 : -ENOENT;
-}
-
-const char *mr_checkpoint_error(const struct mr_checkpoint *c)
-{
-    return c->returned.text;
 }
 
 int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err)
@@ -455,7 +459,7 @@ int mr_checkpoint_close(struct mr_checkpoint *c, struct mr_error *err)
     if (!c)
         return 0;
     pthread_mutex_lock(&c->mu);
-    while (c->n_saves || c->status.drain_waiting)
+    while (c->n_saves || c->stats.drain_waiting)
         pthread_cond_wait(&c->changed, &c->mu);
     int r = c->pending.code;
     if (r)

@@ -58,13 +58,12 @@ struct mr_checkpoint {
     int newest_leftover_taken;
     struct mr_checkpoint_record records[MR_CHECKPOINT_N_RECORDS];
     uint64_t begun_ns[MR_CHECKPOINT_N_RECORDS];
-    struct mr_checkpoint_stats status;
-    uint64_t last_generation[MR_N_TIERS]; /* of status.last_fast and last_slow */
+    struct mr_checkpoint_stats stats;
+    uint64_t last_generation[MR_N_TIERS]; /* of stats.last_fast and last_slow */
     struct mr_error pending;              /* a failure that no call has returned yet */
 
     /* The caller's thread: */
-    uint64_t generation;      /* the largest so far, of this run and in the folders */
-    struct mr_error returned; /* what mr_checkpoint_error reads */
+    uint64_t generation; /* the largest so far, of this run and in the folders */
 };
 
 /* As mr_checkpoint_open; tests see (and break) every change to files through `hook`. */

@@ -197,10 +197,11 @@ static int begin(struct mr_run_saver *s, uint64_t step, const struct mr_position
     s->step = (int64_t)step;
     s->position[0] = (int64_t)next->epoch;
     s->position[1] = (int64_t)next->samples;
-    int r = mr_checkpoint_begin(s->c, step);
+    struct mr_error why = {0};
+    int r = mr_checkpoint_begin(s->c, step, &why);
     if (r < 0)
-        return mr_fail(err, r, "checkpoint at step %llu: %s", (unsigned long long)step,
-                       mr_checkpoint_error(s->c));
+        return mr_fail(err, r, "checkpoint at step %llu: %.400s", (unsigned long long)step,
+                       why.text);
     if (!r)
         s->last_begun = (int64_t)step;
     return r;
@@ -247,8 +248,9 @@ int64_t mr_run_saver_last_good(struct mr_run_saver *s)
 
 int mr_run_saver_finish(struct mr_run_saver *s, struct mr_error *err)
 {
-    int r = mr_run_saver_n(s) ? mr_checkpoint_wait(s->c, MR_CHECKPOINT_DURABLE_SLOW) : 0;
-    return r < 0 ? mr_fail(err, r, "checkpoint: %s", mr_checkpoint_error(s->c)) : 0;
+    struct mr_error why = {0};
+    int r = mr_run_saver_n(s) ? mr_checkpoint_wait(s->c, MR_CHECKPOINT_DURABLE_SLOW, &why) : 0;
+    return r < 0 ? mr_fail(err, r, "checkpoint: %.400s", why.text) : 0;
 }
 
 unsigned mr_run_saver_n(struct mr_run_saver *s)

@@ -46,9 +46,9 @@ static int64_t restore(struct ckpt_kit *k, const char *fast, const char *slow)
     return (int64_t)found.step;
 }
 
-static int complain(struct mr_checkpoint *c, const char *text)
+static int complain(const struct mr_error *err)
 {
-    fprintf(stderr, "%s\n", c ? mr_checkpoint_error(c) : text);
+    fprintf(stderr, "%s\n", err->text);
     return 1;
 }
 
@@ -68,7 +68,7 @@ static int run(const char *fast, const char *slow, const char *mode, const char 
     if (step < 0)
         return 1;
     if (mr_checkpoint_open(k->arrays, KIT_N_ARRAYS, &o, &c, &err))
-        return complain(NULL, err.text);
+        return complain(&err);
     dprintf(1, "opened\n");
     for (;;) {
         step++;
@@ -76,15 +76,15 @@ static int run(const char *fast, const char *slow, const char *mode, const char 
             mr_checkpoint_before_write(c, i);
             ckpt_kit_fill_one(k, i, (uint64_t)step, 0);
         }
-        if (mr_checkpoint_begin(c, (uint64_t)step))
-            return complain(c, NULL);
-        if (step % 3 && mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST))
-            return complain(c, NULL);
+        if (mr_checkpoint_begin(c, (uint64_t)step, &err))
+            return complain(&err);
+        if (step % 3 && mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, &err))
+            return complain(&err);
         if (step % 3)
             dprintf(1, "durable %lld\n", (long long)step);
         if (slow && step % 2 == 0) { /* the drain runs beside the others */
-            if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW))
-                return complain(c, NULL);
+            if (mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, &err))
+                return complain(&err);
             dprintf(1, "below %lld\n", (long long)step);
         }
     }

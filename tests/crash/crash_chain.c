@@ -170,15 +170,18 @@ static int save(struct chain *c, struct mr_checkpoint *ck)
         mr_checkpoint_before_write(ck, i);
         ckpt_kit_fill_one(c->kit, i, step, version);
     }
-    int r = mr_checkpoint_begin(ck, step);
+    struct mr_error err = {0};
+    int r = mr_checkpoint_begin(ck, step, &err);
     if (r == 0)
-        r = mr_checkpoint_wait(ck, MR_CHECKPOINT_DURABLE_FAST);
+        r = mr_checkpoint_wait(ck, MR_CHECKPOINT_DURABLE_FAST, &err);
+    snprintf(c->why, sizeof c->why, "%s", err.text);
     if (r)
         return r;
     op_log_durable(c->log, OP_LOG_ANY, version, 0);
     if (c->now.tiers == SLOW_ALONE)
         op_log_durable(c->log, MR_TIER_SLOW, version, 0);
-    if (c->now.tiers == BOTH && draw(c, 2) && !mr_checkpoint_wait(ck, MR_CHECKPOINT_DURABLE_SLOW))
+    if (c->now.tiers == BOTH && draw(c, 2) &&
+        !mr_checkpoint_wait(ck, MR_CHECKPOINT_DURABLE_SLOW, NULL))
         op_log_durable(c->log, MR_TIER_SLOW, version, 0);
     return 0;
 }
@@ -215,7 +218,7 @@ static int steal(struct chain *c, struct mr_checkpoint *first)
     c->now.refusals = 0; /* whatever fails now fails for the lease */
     int lost = save(c, first);
     if (!lost)
-        lost = mr_checkpoint_wait(first, MR_CHECKPOINT_DURABLE_SLOW);
+        lost = mr_checkpoint_wait(first, MR_CHECKPOINT_DURABLE_SLOW, NULL);
     c->now.refusals = refusals;
     save(c, second);
     mr_checkpoint_close(first, NULL);
@@ -235,7 +238,6 @@ static int run(struct chain *c)
     }
     for (unsigned i = 0; i < c->now.n_saves; i++) {
         r = save(c, ck);
-        snprintf(c->why, sizeof c->why, "%s", mr_checkpoint_error(ck));
         if (r < 0 && !c->now.refusals)
             return complain(c, "a save fails", 0, 0);
     }

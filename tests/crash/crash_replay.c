@@ -89,14 +89,14 @@ static int save(struct replay *p, struct mr_checkpoint *c, uint64_t step, uint64
         mr_checkpoint_before_write(c, i);
         ckpt_kit_fill_one(p->kit, i, step, version);
     }
-    int r = mr_checkpoint_begin(c, step);
+    int r = mr_checkpoint_begin(c, step, NULL);
     if (!r)
-        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST);
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL);
     if (!r)
         op_log_durable(p->log, OP_LOG_ANY, step, version);
     /* Not each time: the drain is to run beside the next one as well. */
     if (!r && p->sc->o.drain_dir && p->sc->made == SAVED && step % 2 == 0) {
-        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW);
+        r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL);
         if (!r)
             op_log_durable(p->log, MR_TIER_SLOW, step, version);
     }
@@ -154,7 +154,7 @@ static int make_one(struct replay *p, uint64_t step, struct mr_error *err)
     ckpt_kit_fill(p->kit, step, 0);
     int r = mr_checkpoint_open(p->kit->arrays, KIT_N_ARRAYS, &o, &c, err);
     if (!r) {
-        r = mr_checkpoint_begin(c, step);
+        r = mr_checkpoint_begin(c, step, NULL);
         int closed = mr_checkpoint_close(c, err);
         r = r ? r : closed;
     }

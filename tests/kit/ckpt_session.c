@@ -14,6 +14,7 @@
 
 char kit_fast[512], kit_slow[512];
 char kit_why[4096];
+struct mr_error kit_err;
 
 struct tempdir *kit_begin(void **state)
 {
@@ -45,9 +46,10 @@ void kit_update(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step)
 void kit_save(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step)
 {
     kit_update(c, k, step);
-    int r = mr_checkpoint_begin(c, step);
+    struct mr_error err = {0};
+    int r = mr_checkpoint_begin(c, step, &err);
     if (r)
-        fail_msg("step %llu: %d, %s", (unsigned long long)step, r, mr_checkpoint_error(c));
+        fail_msg("step %llu: %d, %s", (unsigned long long)step, r, err.text);
 }
 
 int kit_save_version(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step, uint64_t version)
@@ -56,7 +58,8 @@ int kit_save_version(struct mr_checkpoint *c, struct ckpt_kit *k, uint64_t step,
         mr_checkpoint_before_write(c, i);
         ckpt_kit_fill_one(k, i, step, version);
     }
-    return mr_checkpoint_begin(c, step);
+    kit_err = (struct mr_error){0};
+    return mr_checkpoint_begin(c, step, &kit_err);
 }
 
 void kit_assert_found(struct ckpt_kit *k, const char *dir, const char *drain_dir, uint64_t step,

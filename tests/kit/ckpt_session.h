@@ -14,6 +14,7 @@
 
 extern char kit_fast[512], kit_slow[512]; /* the folders of this test */
 extern char kit_why[4096];                /* what kit_restored passed over, a line each */
+extern struct mr_error kit_err;           /* of the last kit_save_version */
 
 struct tempdir *kit_begin(void **state);
 /* `o.dir` is the fast folder unless it says otherwise. */

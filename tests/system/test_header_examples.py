@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """test_header_examples.py - the examples in public headers, and README's, compile and run, and the
-formatter leaves them alone.
+formatter leaves them alone.  What docs/extending.md shows is what the tests compile.
 
 An example is a comment of its own that begins with "Example:".  It is the body of a main() with all
 public headers, in a folder that has photos/CLASS/*.jpg and photo.jpg.
@@ -110,6 +110,14 @@ class Examples(TempDirCase):
     def test_readme(self):
         code, = re.findall(r"```c\n(.*?)```", (SOURCE / "README.md").read_text(), re.S)
         self.assertEqual(self.output_of(code), "")
+
+
+class Extending(TempDirCase):
+    def test_the_checkpoint_format_shown_is_the_one_that_is_compiled(self):
+        text = (SOURCE / "docs" / "extending.md").read_text()
+        section, = re.findall(r"^## A checkpoint format\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+        code, = re.findall(r"```c\n(.*?)```", section, re.S)
+        self.assertIn(code, (SOURCE / "tests" / "kit" / "ckpt_template.c").read_text())
 
 
 class Form(TempDirCase):

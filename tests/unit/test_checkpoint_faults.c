@@ -43,14 +43,14 @@ static int run(struct setting *s)
             mr_checkpoint_before_write(c, i);
             ckpt_kit_fill_one(s->kit, i, step, version);
         }
-        r = mr_checkpoint_begin(c, step);
+        struct mr_error why = {0};
+        r = mr_checkpoint_begin(c, step, &why);
         int begun = !r;
         if (!r)
-            r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST);
+            r = mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, &why);
         if (begun && !r)
             s->reported = version;
-        if (r)
-            assert_true(mr_checkpoint_error(c)[0]);
+        assert_true(why.code == r && !r == !why.text[0]);
         first = first ? first : r;
     }
     r = mr_checkpoint_close(c, &err);

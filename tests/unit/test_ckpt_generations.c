@@ -33,7 +33,7 @@ static void a_fall_back_is_newer_than_what_the_fast_tier_has(void **state)
         kit_idle(c);
         atomic_store(&b.code, -ENOSPC);
         assert_int_equal(kit_save_version(c, k, 100, 2 + 2 * format), 0);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
         kit_assert_found(k, kit_fast, kit_slow, 100, 2 + 2 * format);
         atomic_store(&b.code, 0);
         kit_close(c);
@@ -67,16 +67,16 @@ static void a_drain_that_is_queued_does_not_undo_a_fall_back(void **state)
     struct mr_checkpoint *c =
         kit_open(k, (struct mr_checkpoint_opts){.drain_dir = kit_slow}, &hook);
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     assert_int_equal(kit_save_version(c, k, 100, 1), 0);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     assert_int_equal(kit_save_version(c, k, 100, 2), 0);
     do {
         sched_yield();
         mr_checkpoint_get_stats(c, &s);
     } while (!s.fell_back);
     kit_gate_open(&g);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_close(c);
     kit_assert_found(k, kit_fast, kit_slow, 100, 2);
     kit_assert_found(k, NULL, kit_slow, 100, 2);
@@ -188,10 +188,10 @@ static void other_peoples_checkpoints_are_neither_removed_nor_replaced(void **st
         kit_save(c, k, step);
     assert_int_equal(kit_count(kit_fast, ".index"), 3);
     assert_int_equal(kit_save_version(c, k, 3, 1), -EEXIST);
-    assert_non_null(strstr(mr_checkpoint_error(c), "was not written by a run of millrace"));
+    assert_non_null(strstr(kit_err.text, "was not written by a run of millrace"));
     assert_true(kit_save_version(c, k, 7, 1) < 0);
     assert_int_equal(kit_save_version(c, k, 8, 1), -EEXIST);
-    assert_non_null(strstr(mr_checkpoint_error(c), ".resaved-8.data"));
+    assert_non_null(strstr(kit_err.text, ".resaved-8.data"));
     kit_save(c, k, 54);
     kit_close(c);
     assert_true(kit_is_there(kit_fast, "model.ckpt-3.data-00000-of-00001"));
@@ -285,12 +285,12 @@ static void a_failed_save_with_other_arrays_leaves_the_old_graph(void **state)
     c = kit_open(other, o, &hook);
     broken = 1;
     ckpt_kit_fill(other, 5, 1);
-    assert_int_equal(mr_checkpoint_begin(c, 5), -EIO);
+    assert_int_equal(mr_checkpoint_begin(c, 5, NULL), -EIO);
     read_file(kit_fast, "model.ckpt-5.meta", is, sizeof is, &n_is);
     assert_true(n_was == n_is && !memcmp(was, is, n_is));
     assert_int_equal(kit_count(kit_fast, ".tmp"), 0);
     broken = 0;
-    assert_int_equal(mr_checkpoint_begin(c, 5), 0);
+    assert_int_equal(mr_checkpoint_begin(c, 5, NULL), 0);
     kit_close(c);
     read_file(kit_fast, "model.ckpt.resaved-5.meta", is, sizeof is, &n_is);
     assert_false(n_was == n_is && !memcmp(was, is, n_is));
@@ -453,10 +453,10 @@ static void no_room_for_the_pointer_does_not_keep_old_ones(void **state)
     kit_save(c, k, 1);
     full = 1;
     kit_update(c, k, 2);
-    mr_checkpoint_begin(c, 2); /* durable, and the old one gives its room */
+    mr_checkpoint_begin(c, 2, NULL); /* durable, and the old one gives its room */
     assert_int_equal(kit_count(kit_fast, ".index"), 1);
     full = 0;
-    mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST); /* says that the pointer is old */
+    mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL); /* says that the pointer is old */
     kit_save(c, k, 3);
     kit_close(c);
     assert_int_equal(kit_count(kit_fast, ".index"), 1);
@@ -488,7 +488,7 @@ static void a_full_disk_is_tidied_up_and_tried_again(void **state)
     kit_save(c, k, 2);
     fill_up(kit_fast, 90 << 10); /* room for two and no more */
     kit_update(c, k, 3);
-    assert_int_equal(mr_checkpoint_begin(c, 3), -ENOSPC);
+    assert_int_equal(mr_checkpoint_begin(c, 3, NULL), -ENOSPC);
     kit_close(c);
     o.keep = 1;
     c = kit_open(k, o, NULL);
@@ -590,8 +590,9 @@ static void nonsense_is_refused_with_words(void **state)
     assert_non_null(strstr(err.text, "two arrays"));
     struct ckpt_kit *k = ckpt_kit_new(5000);
     c = kit_open(k, (struct mr_checkpoint_opts){0}, NULL);
-    assert_int_equal(mr_checkpoint_begin(c, (uint64_t)INT64_MAX + 1), -EINVAL);
-    assert_non_null(strstr(mr_checkpoint_error(c), "2^63"));
+    err = (struct mr_error){0};
+    assert_int_equal(mr_checkpoint_begin(c, (uint64_t)INT64_MAX + 1, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "2^63"));
     kit_save(c, k, INT64_MAX);
     mr_checkpoint_before_write(c, KIT_N_ARRAYS);
     mr_checkpoint_before_write(c, UINT32_MAX);

@@ -1,5 +1,6 @@
-/* test_ckpt_memory.c - what checkpoints allocate, counted by tests/kit/faults.c: sizes that a file only
- * claims never reach malloc, and a run has the memory that it said it would, from opening on. */
+/* test_ckpt_memory.c - what checkpoints allocate, counted by tests/kit/faults.c: sizes that a file
+ * only claims never reach malloc, and a run has the memory that it said it would, from opening on.
+ */
 #include "unit.h"
 
 #include "ckpt_file.h"
@@ -228,9 +229,9 @@ static void run_steps(struct mr_checkpoint *c, struct ckpt_kit *k)
             mr_checkpoint_before_write(c, i);
             ckpt_kit_fill_one(k, i, step, 0);
         }
-        assert_int_equal(mr_checkpoint_begin(c, step), 0);
+        assert_int_equal(mr_checkpoint_begin(c, step, NULL), 0);
     }
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
 }
 
 static void a_run_has_the_memory_that_it_said_from_opening_on(void **state)
@@ -245,7 +246,8 @@ static void a_run_has_the_memory_that_it_said_from_opening_on(void **state)
         snprintf(fast, sizeof fast, "%s/fast%u", t->path, i);
         snprintf(slow, sizeof slow, "%s/slow%u", t->path, i);
         o.drain_dir = i / 6 ? slow : NULL;
-        uint64_t said = mr_checkpoint_memory(k->arrays, KIT_N_ARRAYS, &o);
+        uint64_t said = 0;
+        assert_int_equal(mr_checkpoint_memory(k->arrays, KIT_N_ARRAYS, &o, &said, NULL), 0);
         int64_t before = faults_live_bytes();
         if (mr_checkpoint_open(k->arrays, KIT_N_ARRAYS, &o, &c, &err))
             fail_msg("%s", err.text);

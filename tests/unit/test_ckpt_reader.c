@@ -179,7 +179,7 @@ static void slices_of_large_tensors_are_right_whatever_lies_between(void **state
                                            .packed = k % 2};
             struct mr_checkpoint *c;
             assert_int_equal(mr_checkpoint_open(a, 1, &o, &c, NULL), 0);
-            assert_int_equal(mr_checkpoint_begin(c, k), 0);
+            assert_int_equal(mr_checkpoint_begin(c, k, NULL), 0);
             assert_int_equal(mr_checkpoint_close(c, NULL), 0);
             struct mr_checkpoint_reader *r = opened(dir->path);
             struct mr_checkpoint_info info;
@@ -200,7 +200,7 @@ static void elements_of_half_a_byte_have_slices_at_whole_bytes(void **state)
         .dir = dir->path, .mode = MR_CHECKPOINT_SYNC, .format = MR_CHECKPOINT_SAFETENSORS};
     struct mr_checkpoint *c;
     assert_int_equal(mr_checkpoint_open(a, 2, &o, &c, NULL), 0);
-    assert_int_equal(mr_checkpoint_begin(c, 1), 0);
+    assert_int_equal(mr_checkpoint_begin(c, 1, NULL), 0);
     assert_int_equal(mr_checkpoint_close(c, NULL), 0);
     struct mr_checkpoint_reader *r = opened(dir->path);
     uint64_t h = (uint64_t)mr_checkpoint_reader_find(r, "h"),

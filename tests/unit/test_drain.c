@@ -36,7 +36,7 @@ static void leave_undrained(struct ckpt_kit *k, const char *fast, unsigned forma
     int r = mr_checkpoint_open(k->arrays, KIT_N_ARRAYS, &o, &c, &err);
     for (uint64_t step = 1; !r && step <= N_STEPS; step++) {
         ckpt_kit_fill(k, step, 0);
-        r = mr_checkpoint_begin(c, step);
+        r = mr_checkpoint_begin(c, step, NULL);
     }
     if (r || mr_checkpoint_close(c, &err))
         fail_msg("%s", err.text);

@@ -271,7 +271,7 @@ static void a_checkpoint_that_counts_batches_is_refused(void **state)
     struct mr_error err = {0};
     snprintf(dir, sizeof dir, "%s", tempdir_path(*state, "run"));
     assert_int_equal(mr_checkpoint_open(arrays, ARRAY_LEN(arrays), &saving, &c, &err), 0);
-    assert_int_equal(mr_checkpoint_begin(c, 7), 0);
+    assert_int_equal(mr_checkpoint_begin(c, 7, NULL), 0);
     assert_int_equal(mr_checkpoint_close(c, &err), 0);
     struct mr_dataset *d = train_set_new(*state, "set", N, 3);
     struct mr_train_opts o = train_set_opts(d, "emulated:0");

@@ -207,11 +207,11 @@ static void a_failing_fast_tier_falls_back_to_the_slow_one(void **state)
         struct mr_checkpoint_stats s;
         struct mr_checkpoint_record r;
         kit_save(c, k, step);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
         kit_idle(c);
         atomic_store(&b.code, i % 2 ? -EIO : -ENOSPC);
         kit_save(c, k, step + 1);
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
         mr_checkpoint_get_stats(c, &s);
         assert_true(s.fell_back == 1 && s.failed == 0 && s.last_slow == (int64_t)step + 1);
         assert_non_null(strstr(s.notice, "goes straight to the slow tier"));
@@ -220,7 +220,7 @@ static void a_failing_fast_tier_falls_back_to_the_slow_one(void **state)
         kit_idle(c);
         atomic_store(&b.code, 0);
         kit_save(c, k, step + 2); /* it is well again */
-        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+        assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
         mr_checkpoint_get_stats(c, &s);
         assert_int_equal(s.last_fast, step + 2);
         kit_close(c);
@@ -277,24 +277,24 @@ static void a_fast_tier_that_is_too_small_for_two_loses_none(void **state)
         kit_open(k, (struct mr_checkpoint_opts){.drain_dir = kit_slow}, &hook);
     struct mr_checkpoint_stats s;
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     kit_save(c, k, 2); /* no room, and the drain is not through with step 1 */
     do {
         sched_yield();
         mr_checkpoint_get_stats(c, &s);
     } while (!s.fell_back);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_SNAPSHOTTED, NULL), 0);
     assert_non_null(strstr(s.notice, "step 2 goes straight to the slow tier"));
     assert_non_null(strstr(s.notice, "keep fewer, or drain elsewhere"));
     assert_int_equal(kit_restored(k, kit_fast, NULL), 1);
     ckpt_kit_fill(k, 2, 0); /* restored() has changed it; it was copied long ago */
     kit_gate_open(&g);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_idle(c);
     assert_int_equal(kit_restored(k, kit_slow, NULL), 2);
     assert_true(kit_is_there(kit_slow, "model.ckpt-1.index"));
     kit_save(c, k, 3); /* step 1 makes room, for it is below */
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_FAST, NULL), 0);
     mr_checkpoint_get_stats(c, &s);
     assert_true(s.fell_back == 1 && s.last_fast == 3 && !s.failed);
     kit_close(c);
@@ -319,7 +319,7 @@ static void a_missing_fast_tier_is_no_obstacle(void **state)
     mr_checkpoint_get_stats(c, &s);
     assert_non_null(strstr(s.notice, "no fast tier"));
     kit_save(c, k, 1);
-    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW), 0);
+    assert_int_equal(mr_checkpoint_wait(c, MR_CHECKPOINT_DURABLE_SLOW, NULL), 0);
     kit_close(c);
     assert_int_equal(kit_restored(k, kit_fast, kit_slow), 1);
     o.drain_dir = NULL; /* the only one */
