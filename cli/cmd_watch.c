@@ -146,7 +146,7 @@ static int open_outputs(struct watch *w)
             return 1;
     }
     if (o->json) {
-        w->series = mr_sample_series_new(o->device);
+        w->series = mr_sample_series_new(o->device, 0);
         w->result = mr_json_object();
         if (!w->series || !w->result) {
             say_to(stderr, "millrace watch: no memory\n");

@@ -100,19 +100,6 @@ void mr_buffer_prefault(struct mr_buffer *b)
         ((volatile uint8_t *)b->data)[i] = 0;
 }
 
-void mr_buffer_trim(struct mr_buffer *b, size_t size)
-{
-    if (!size) {
-        mr_buffer_fini(b);
-        return;
-    }
-    size = page_round(size);
-    if (!size || size >= b->cap) /* 0: rounding wrapped */
-        return;
-    munmap(b->data + size, b->cap - size);
-    b->cap = size;
-}
-
 void mr_buffer_fini(struct mr_buffer *b)
 {
     if (b->data)

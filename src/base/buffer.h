@@ -19,8 +19,6 @@ int mr_buffer_reserve(struct mr_buffer *b, size_t size);
 void mr_buffer_ordinary(struct mr_buffer *b);
 /* Have the kernel map every page now, so that nobody pays for it in a measured loop. */
 void mr_buffer_prefault(struct mr_buffer *b);
-/* Give memory beyond `size` back to the system. */
-void mr_buffer_trim(struct mr_buffer *b, size_t size);
 void mr_buffer_fini(struct mr_buffer *b);
 
 #endif

@@ -1,6 +1,8 @@
 /* chart.c - see chart.h. */
 #include "chart.h"
 
+#include "grow.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,17 +69,13 @@ void mr_chart_add(struct mr_chart *c, struct mr_series *s, struct mr_point p)
     if (!s || c->failed)
         return;
     size_t k = (size_t)(s - c->series);
-    if (s->n == c->cap[k]) {
-        unsigned cap = c->cap[k] ? 2 * c->cap[k] : 16;
-        void *more = realloc(c->points[k], cap * sizeof p);
-        if (!more) {
-            c->failed = 1;
-            return;
-        }
-        c->points[k] = more;
-        c->cap[k] = cap;
+    struct mr_point *points = mr_grown(c->points[k], s->n, &c->cap[k], sizeof p);
+    if (!points) {
+        c->failed = 1;
+        return;
     }
-    c->points[k][s->n++] = p;
+    c->points[k] = points;
+    points[s->n++] = p;
     s->point = c->points[k];
 }
 

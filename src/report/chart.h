@@ -14,7 +14,7 @@ struct mr_chart {
     struct mr_plot plot; /* series and names are filled in by mr_chart_finish */
     struct mr_series series[MR_CHART_SERIES];
     struct mr_point *points[MR_CHART_SERIES];
-    unsigned cap[MR_CHART_SERIES];
+    size_t cap[MR_CHART_SERIES];
     char *names[MR_CHART_NAMES], *series_names[MR_CHART_SERIES];
     unsigned n_names, n_series;
     int failed;

@@ -71,8 +71,8 @@ static void explain_withdrawn(const struct mr_findings *f, const struct mr_advic
         snprintf(text + n, cap - (size_t)n, ".");
 }
 
-void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
-                       const struct mr_advice *a, char *text, size_t cap)
+static void explain(const struct mr_advice_opts *o, const struct mr_findings *f,
+                    const struct mr_advice *a, char *text, size_t cap)
 {
     char change[96];
     double off = a->now_per_s / f->cold - 1;
@@ -105,7 +105,7 @@ struct mr_json *mr_advice_json(const struct mr_advice_opts *o, const struct mr_f
 {
     char text[400], tried[96];
     mr_advice_text(o, a, tried, sizeof tried);
-    mr_advice_explain(o, f, a, text, sizeof text);
+    explain(o, f, a, text, sizeof text);
     struct mr_recommendation r = {
         .text = text,
         .status = mr_advice_standing_name(a->standing),

@@ -9,12 +9,10 @@
  * are named when they change. */
 void mr_advice_text(const struct mr_advice_opts *o, const struct mr_advice *a, char *text,
                     size_t cap);
-/* A sentence or two: what to change and what it gained, or why nothing is recommended. */
-void mr_advice_explain(const struct mr_advice_opts *o, const struct mr_findings *f,
-                       const struct mr_advice *a, char *text, size_t cap);
 /* "none", "recommended", "withdrawn", "no model" */
 const char *mr_advice_standing_name(enum mr_advice_standing standing);
-/* `recommendation` of docs/json.md. */
+/* `recommendation` of docs/json.md: its text says what to change and what it gained, or why nothing
+ * is recommended. */
 struct mr_json *mr_advice_json(const struct mr_advice_opts *o, const struct mr_findings *f,
                                const struct mr_advice *a);
 

@@ -13,14 +13,12 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #define INTERVAL_NS 100000000
 #define STEP_S      1.5
 #define EVERY       2         /* steps between checkpoints */
 #define DRAIN_RATE  133140000 /* the study's hard disk writes that many bytes/s */
-
-#define TEXT(macro)    TEXT_OF(macro)
-#define TEXT_OF(value) #value
 
 struct series {
     struct mr_studied_disk disk;
@@ -150,9 +148,11 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
 
 static int run(struct mr_lab *lab)
 {
-    static const char *const more[] = {"--prefetch 1", "--prefetch 0",
-                                       "--checkpoint fast --drain slow --mode burst --every " TEXT(
-                                           EVERY) " --keep 1 --drain-rate " TEXT(DRAIN_RATE)};
+    char burst[128];
+    snprintf(burst, sizeof burst,
+             "--checkpoint fast --drain slow --mode burst --every %d --keep 1 --drain-rate %d",
+             EVERY, DRAIN_RATE);
+    const char *const more[] = {"--prefetch 1", "--prefetch 0", burst};
     for (unsigned i = 0; i < 3; i++)
         mr_lab_command(lab,
                        "millrace watch --interval 100ms --csv activity.csv -- millrace train %s "

@@ -16,7 +16,6 @@
 #include "draw.h"
 #include "permutation.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define C444 MR_CHROMA_444
@@ -149,14 +148,6 @@ const char *mr_preset_name(enum mr_preset preset)
     return models[preset].name;
 }
 
-int mr_preset_by_name(const char *name)
-{
-    for (int i = 0; i < MR_N_PRESETS; i++)
-        if (!strcmp(models[i].name, name))
-            return i;
-    return -EINVAL;
-}
-
 uint64_t mr_preset_count(enum mr_preset preset)
 {
     return models[preset].count;
@@ -165,11 +156,6 @@ uint64_t mr_preset_count(enum mr_preset preset)
 uint32_t mr_preset_classes(enum mr_preset preset)
 {
     return models[preset].classes;
-}
-
-uint32_t mr_photo_bytes_quantile(enum mr_preset preset, unsigned percent)
-{
-    return models[preset].bytes[percent];
 }
 
 /* 0.96 .. 1.04 times `side`, unless all photos of the set like just this length. */

@@ -24,8 +24,6 @@ struct mr_photo_plan {
 };
 
 const char *mr_preset_name(enum mr_preset preset);
-/* The preset of that name, or -EINVAL. */
-int mr_preset_by_name(const char *name);
 /* How many images and classes the preset has when nobody says otherwise. */
 uint64_t mr_preset_count(enum mr_preset preset);
 uint32_t mr_preset_classes(enum mr_preset preset);
@@ -34,7 +32,5 @@ uint32_t mr_preset_classes(enum mr_preset preset);
  * each hundredth of the file sizes once, so that small sets have the right quantiles, too. */
 void mr_photo_plan_draw(enum mr_preset preset, uint64_t seed, uint64_t index,
                         struct mr_photo_plan *out);
-/* File size below which `percent` (0 .. 100) of the photos lie. */
-uint32_t mr_photo_bytes_quantile(enum mr_preset preset, unsigned percent);
 
 #endif

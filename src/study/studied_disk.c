@@ -32,11 +32,6 @@ int mr_studied_disk_has(const struct mr_studied_disk *d, const struct mr_disk *r
     return d->name[0] ? !strcmp(d->name, row->name) : !is_made_of_others(row);
 }
 
-struct mr_json *mr_studied_disk_json(const struct mr_studied_disk *d)
-{
-    return d->name[0] ? mr_json_string(d->name) : mr_json_null();
-}
-
 /* Folders are compared: files of an overlay have the numbers of what lies below. */
 int mr_is_on_storage(const struct mr_dataset *data, const char *folder)
 {

@@ -8,7 +8,6 @@
 #include <millrace/dataset.h>
 
 #include "diskstats.h"
-#include "json.h"
 
 struct mr_studied_disk {
     char name[MR_DISK_NAME]; /* "vda", "dm-0"; empty: not known */
@@ -17,8 +16,6 @@ struct mr_studied_disk {
 void mr_studied_disk_find(struct mr_studied_disk *d, const char *path);
 /* 1 when the row of a sample counts. */
 int mr_studied_disk_has(const struct mr_studied_disk *d, const struct mr_disk *row);
-/* Its name, null when it is not known. */
-struct mr_json *mr_studied_disk_json(const struct mr_studied_disk *d);
 
 /* 1 when a folder is on the storage that the samples of a data set are on. */
 int mr_is_on_storage(const struct mr_dataset *data, const char *folder);

@@ -19,8 +19,8 @@
  * devices in the same order each time: a row is looked for where the last one was found. */
 #include "diskstats.h"
 
+#include "grow.h"
 #include "proc_text.h"
-#include "rows.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -93,7 +93,7 @@ static int is_partition(const struct mr_disks *d, const struct line *l)
 /* A row for a device that was never seen. */
 static struct mr_disk *add_row(struct mr_disks *d, const struct line *l)
 {
-    struct mr_disk *row = mr_rows_reserve(d->row, d->n, &d->cap, sizeof *row);
+    struct mr_disk *row = mr_grown(d->row, d->n, &d->cap, sizeof *row);
     if (!row)
         return NULL;
     d->row = row;

@@ -3,6 +3,7 @@
 #ifndef MR_DISKSTATS_H
 #define MR_DISKSTATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define MR_DISK_NAME 40
@@ -49,7 +50,8 @@ struct mr_disk_rates {
 
 struct mr_disks {
     struct mr_disk *row;
-    unsigned n, cap;
+    unsigned n;
+    size_t cap;
     uint64_t readings;
     unsigned bad_lines;    /* of the last reading */
     int was_damaged;       /* it could not be taken over whole */

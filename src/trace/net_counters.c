@@ -8,8 +8,8 @@
  * loaded again), which began at zero. */
 #include "net_counters.h"
 
+#include "grow.h"
 #include "proc_text.h"
-#include "rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static struct mr_net *row_of(struct mr_nets *s, const char *name)
     for (unsigned i = 0; i < s->n; i++)
         if (!strcmp(s->row[i].name, name))
             return &s->row[i];
-    struct mr_net *row = mr_rows_reserve(s->row, s->n, &s->cap, sizeof *row);
+    struct mr_net *row = mr_grown(s->row, s->n, &s->cap, sizeof *row);
     if (!row)
         return NULL;
     s->row = row;

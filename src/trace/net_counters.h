@@ -2,6 +2,7 @@
 #ifndef MR_NET_COUNTERS_H
 #define MR_NET_COUNTERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define MR_NET_NAME 32
@@ -21,7 +22,8 @@ struct mr_net {
 
 struct mr_nets {
     struct mr_net *row;
-    unsigned n, cap;
+    unsigned n;
+    size_t cap;
     uint64_t readings;
     unsigned bad_lines; /* of the last reading */
     int was_damaged;    /* it could not be taken over whole */

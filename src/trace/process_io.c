@@ -15,7 +15,7 @@
 #include "process_io.h"
 
 #include "clock.h"
-#include "rows.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -88,7 +88,7 @@ static int add_member(struct mr_process_tree *t, pid_t pid, unsigned depth)
 {
     if (t->n == MAX_MEMBERS)
         return -ENFILE;
-    struct mr_process_member *m = mr_rows_reserve(t->member, t->n, &t->cap, sizeof *m);
+    struct mr_process_member *m = mr_grown(t->member, t->n, &t->cap, sizeof *m);
     if (!m)
         return -ENOMEM;
     t->member = m;
@@ -132,8 +132,7 @@ static int by_pid(const void *a, const void *b)
 
 static int add_entry(struct mr_process_tree *t, pid_t pid, pid_t parent)
 {
-    struct mr_process_entry *e =
-        mr_rows_reserve(t->entry, t->n_entries, &t->cap_entries, sizeof *e);
+    struct mr_process_entry *e = mr_grown(t->entry, t->n_entries, &t->cap_entries, sizeof *e);
     if (!e)
         return -ENOMEM;
     t->entry = e;

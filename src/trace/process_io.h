@@ -27,9 +27,11 @@ struct mr_process_tree {
     pid_t pid;
     DIR *proc;
     struct mr_process_member *member; /* its row 0 is `pid` */
-    unsigned n, cap;
+    unsigned n;
+    size_t cap;
     struct mr_process_entry *entry; /* of the last walk */
-    unsigned n_entries, cap_entries;
+    unsigned n_entries;
+    size_t cap_entries;
     uint64_t walk_at_ns; /* not before */
     int walked;          /* with success */
     struct mr_process_io most;

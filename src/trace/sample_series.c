@@ -5,7 +5,7 @@
  * million takes 32 MB, and several times that when it becomes JSON. */
 #include "sample_series.h"
 
-#include "rows.h"
+#include "grow.h"
 #include "sample_columns.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ struct group {
 
 struct groups {
     struct group *g;
-    unsigned n, cap;
+    unsigned n;
+    size_t cap;
 };
 
 struct mr_sample_series {
@@ -45,13 +46,13 @@ struct mr_sample_series {
     int truncated;
 };
 
-struct mr_sample_series *mr_sample_series_new(const char *only)
+struct mr_sample_series *mr_sample_series_new(const char *only, uint64_t max_values)
 {
     struct mr_sample_series *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->only = only;
-    s->max_values = MAX_VALUES;
+    s->max_values = max_values ? max_values : MAX_VALUES;
     return s;
 }
 
@@ -76,11 +77,6 @@ void mr_sample_series_free(struct mr_sample_series *s)
     free_groups(&s->disks);
     free_groups(&s->nets);
     free(s);
-}
-
-void mr_sample_series_limit(struct mr_sample_series *s, uint64_t max_values)
-{
-    s->max_values = max_values;
 }
 
 static int resize_group(struct group *g, unsigned n_columns, size_t cap)
@@ -116,7 +112,7 @@ static struct group *group_of(struct mr_sample_series *s, struct groups *a, unsi
     for (unsigned i = 0; i < a->n; i++)
         if (a->g[i].index == index)
             return &a->g[i];
-    struct group *g = mr_rows_reserve(a->g, a->n, &a->cap, sizeof *g);
+    struct group *g = mr_grown(a->g, a->n, &a->cap, sizeof *g);
     if (!g)
         return NULL;
     a->g = g;

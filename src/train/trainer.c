@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "draw.h"
 #include "errtext.h"
+#include "grow.h"
 #include "trace_mark.h"
 
 #include <millrace/trace.h>
@@ -41,7 +42,7 @@ struct trainer {
     struct mr_batch synthetic;     /* when there is no data set */
     uint64_t total;                /* steps */
     uint64_t epoch;                /* of the next batch */
-    uint64_t cap;                  /* room in out->step */
+    size_t cap;                    /* room in out->step */
     uint64_t first;                /* steps done before this run */
     uint64_t last;                 /* the step that the state is of; 0: none of this run */
     struct mr_position next;       /* what comes after it */
@@ -301,16 +302,12 @@ static int record(struct trainer *t, struct mr_step_record *s)
         s->step_s -= s->wait_s;
         s->wait_s = 0;
     }
-    if (out->steps == t->cap) {
-        uint64_t cap = t->cap ? 2 * t->cap : 256;
-        void *more = realloc(out->step, cap * sizeof *out->step);
-        if (!more)
-            return mr_fail(t->err, -ENOMEM, "no memory for the record of %llu steps",
-                           (unsigned long long)cap);
-        out->step = more;
-        t->cap = cap;
-    }
-    out->step[out->steps++] = *s;
+    struct mr_step_record *steps = mr_grown(out->step, out->steps, &t->cap, sizeof *steps);
+    if (!steps)
+        return mr_fail(t->err, -ENOMEM, "no memory for the record of step %llu",
+                       (unsigned long long)out->steps);
+    out->step = steps;
+    steps[out->steps++] = *s;
     out->seconds += s->step_s;
     out->input_wait_s += s->wait_s;
     out->compute_s += s->compute_s;

@@ -115,38 +115,6 @@ static void an_impossible_size_leaves_the_buffer_as_it_was(void **state)
     mr_buffer_fini(&b);
 }
 
-static void trimming_keeps_what_is_left(void **state)
-{
-    struct mr_buffer b = {0};
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    assert_int_equal(mr_buffer_reserve(&b, 100 * page), 0);
-    for (size_t i = 0; i < 100 * page; i++)
-        b.data[i] = pattern(i);
-    mr_buffer_trim(&b, 200 * page);
-    assert_int_equal(b.cap, 100 * page);
-    mr_buffer_trim(&b, 10 * page - 7);
-    assert_int_equal(b.cap, 10 * page);
-    check_pattern(&b, 10 * page);
-    assert_int_equal(mr_buffer_reserve(&b, 30 * page), 0);
-    check_pattern(&b, 10 * page);
-    for (size_t i = 10 * page; i < 30 * page; i++)
-        assert_int_equal(b.data[i], 0);
-    mr_buffer_fini(&b);
-}
-
-static void trimming_to_nothing_gives_everything_back(void **state)
-{
-    struct mr_buffer b = {0};
-    mr_buffer_trim(&b, 0);
-    assert_int_equal(mr_buffer_reserve(&b, 100000), 0);
-    mr_buffer_trim(&b, 0);
-    assert_int_equal(b.cap, 0);
-    assert_null(b.data);
-    assert_int_equal(mr_buffer_reserve(&b, 1), 0);
-    b.data[0] = 1;
-    mr_buffer_fini(&b);
-}
-
 static void prefaulting_keeps_the_contents(void **state)
 {
     struct mr_buffer b = {0};
@@ -243,8 +211,6 @@ int main(void)
         cmocka_unit_test(pages_are_huge_unless_ordinary_ones_are_asked_for),
         cmocka_unit_test(what_fits_changes_nothing),
         cmocka_unit_test(an_impossible_size_leaves_the_buffer_as_it_was),
-        cmocka_unit_test(trimming_keeps_what_is_left),
-        cmocka_unit_test(trimming_to_nothing_gives_everything_back),
         cmocka_unit_test(prefaulting_keeps_the_contents),
         cmocka_unit_test(finishing_twice_is_harmless),
         cmocka_unit_test(what_one_thread_left_is_free_for_another),

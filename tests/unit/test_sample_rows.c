@@ -119,7 +119,7 @@ static void json_fields_are_these(void **state)
     };
     (void)state;
     struct mr_system_sample s = sample();
-    struct mr_sample_series *series = mr_sample_series_new(NULL);
+    struct mr_sample_series *series = mr_sample_series_new(NULL, 0);
     struct mr_json *o = mr_json_object();
     char path[128];
     assert_true(series && o);

@@ -555,7 +555,7 @@ static void csv_has_a_row_for_each_thing_and_as_many_fields_as_the_heading(void 
 static void a_series_becomes_columns_with_null_before_a_device_came(void **state)
 {
     struct tempdir *t = *state;
-    struct mr_sample_series *k = mr_sample_series_new(NULL);
+    struct mr_sample_series *k = mr_sample_series_new(NULL, 0);
     struct mr_json *o = mr_json_object();
     whole_proc(t);
     struct mr_sampler *s = opened(t, (struct mr_sampler_opts){0});
@@ -585,11 +585,10 @@ static void a_series_becomes_columns_with_null_before_a_device_came(void **state
 static void a_series_has_a_limit_and_totals_have_none(void **state)
 {
     struct tempdir *t = *state;
-    struct mr_sample_series *k = mr_sample_series_new("sda");
+    struct mr_sample_series *k = mr_sample_series_new("sda", 300);
     struct mr_json *o = mr_json_object(), *whole = mr_json_object();
     whole_proc(t);
     struct mr_sampler *s = opened(t, (struct mr_sampler_opts){0});
-    mr_sample_series_limit(k, 300);
     for (unsigned i = 0; i < 20; i++)
         mr_sample_series_add(k, mr_sampler_take(s));
     mr_sample_series_json(k, mr_sampler_take(s), o);

@@ -68,7 +68,7 @@ static int whole_run(struct tempdir *t)
         assert_true(err.code == r && err.text[0]);
         return r;
     }
-    struct mr_sample_series *k = mr_sample_series_new(NULL);
+    struct mr_sample_series *k = mr_sample_series_new(NULL, 0);
     for (unsigned i = 1; i <= 2; i++) {
         write_disks(t, i);
         const struct mr_system_sample *m = mr_sampler_take(s);
