@@ -5,6 +5,18 @@
  *
  * A relative path is relative to the working folder at the time of opening.  The data set keeps that
  * folder open, so that chdir() changes nothing for pipelines. */
+/* Example:
+ *
+ *     struct mr_dataset *data;
+ *
+ *     if (mr_dataset_open("photos", &data, NULL))
+ *         return 1;
+ *     for (uint64_t i = 0; i < mr_dataset_size(data); i++) {
+ *         const char *name = mr_dataset_class_name(data, mr_dataset_label(data, i));
+ *         printf("%s\n", name ? name : "a class without a name");
+ *     }
+ *     mr_dataset_unref(data);
+ */
 #ifndef MILLRACE_DATASET_H
 #define MILLRACE_DATASET_H
 

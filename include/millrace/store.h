@@ -7,6 +7,16 @@
  * so that bandwidth, latency, seeks and concurrency are those of a profile.
  *
  * Thread-safe: no call keeps state but a device's, and that has a lock. */
+/* Example:
+ *
+ *     struct mr_cache_state before, after;
+ *     int cold = mr_cache_evict("photo.jpg", &before, &after);
+ *
+ *     if (cold < 0)
+ *         return 1;
+ *     printf("%lld bytes cached, then %lld: %s\n", (long long)before.cached_bytes,
+ *            (long long)after.cached_bytes, cold == MR_COLD_DATA ? "cold" : "unproven");
+ */
 #ifndef MILLRACE_STORE_H
 #define MILLRACE_STORE_H
 
