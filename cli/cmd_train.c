@@ -406,7 +406,7 @@ int command_train(const struct options *o)
         progress_clear();
         int untraced = j.tracing ? tracing_stop(&j.traced) : 0;
         if (r && r != -ECANCELED)
-            say_to(stderr, "millrace train: %s\n", err.text);
+            input_say_error("train", &err);
         if (r == -EEXIST)
             say_to(stderr, "To go on with it: --resume. To begin anew: --checkpoint DIR with %s.\n",
                    j.o->drain ? "another folder, and --drain DIR with another one"

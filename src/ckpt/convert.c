@@ -58,7 +58,7 @@ static int open_target(struct target *t, const struct mr_ckpt_file *c, const cha
     int r = mr_out_dir_open(dir, &o, &t->dir, err);
     if (r)
         return r;
-    mr_publish_begin(&t->set, t->dir, "free some, or choose another folder with --to");
+    mr_publish_begin(&t->set, t->dir, "free some, or choose another folder");
     r = mr_ckpt_clean(t->dir);
     return r ? mr_fail(err, r, "%s: %s", dir, mr_errno_text(r)) : 0;
 }
@@ -71,7 +71,7 @@ static int must_be_new(struct target *t, const char *end)
     int there = mr_out_exists(t->dir, name);
     if (there > 0)
         return mr_fail(t->err, -EEXIST,
-                       "%s/%s: is there already; remove it or choose another folder with --to",
+                       "%s/%s: is there already; remove it or choose another folder",
                        mr_out_dir_path(t->dir), name);
     return there ? mr_publish_fail(&t->set, there, name, t->err) : 0;
 }

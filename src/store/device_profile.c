@@ -418,7 +418,7 @@ int mr_device_profile_format(const struct mr_device_profile *p, char *buf, size_
     if (code)
         return code;
     size_t n = (size_t)snprintf(buf, cap,
-                                "# A storage device for millrace --storage FILE\n"
+                                "# A storage device for millrace\n"
                                 "name = %s\n",
                                 p->name);
     if (p->calibrated[0] && n < cap)

@@ -6,6 +6,7 @@ An example is a comment of its own that begins with "Example:".  It is the body 
 public headers, in a folder that has photos/CLASS/*.jpg and photo.jpg.
 
 The build's folder, compiler and sanitizer come in BUILD, COMPILER and SANITIZER."""
+import ast
 import os
 import pathlib
 import re
@@ -17,6 +18,7 @@ import tempfile
 from system_kit import STRACE_ENV, TIMEOUT_S, TempDirCase, main, needs, run
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+MODULES = SOURCE / "src" / "meson.build"
 HEADERS = sorted((SOURCE / "include" / "millrace").glob("*.h"))
 MAIN = "".join(f"#include <millrace/{h.name}>\n" for h in HEADERS) + """\
 
@@ -182,6 +184,13 @@ class Form(TempDirCase):
             for comment in comments(header.read_text()):
                 if not comment.startswith(" Example:\n"):
                     self.assertNotRegex(comment, r"(?m)^ \*\s+[^`\n]*\bmr_\w+\(.*\);", header)
+
+    def test_texts_of_the_library_name_no_option_of_the_program(self):
+        modules = ast.literal_eval(re.search(r"^in_library = (\[.*?\])", MODULES.read_text(),
+                                             re.M | re.S)[1])
+        for source in (s for m in modules for s in sorted((MODULES.parent / m).glob("*.[ch]"))):
+            for literal in re.findall(r'"(?:[^"\\\n]|\\.)*"', source.read_text()):
+                self.assertNotRegex(literal, r"(^|[ (\"])--[a-z]", source)
 
     def test_examples_keep_to_the_columns(self):
         for header in HEADERS:
