@@ -46,12 +46,13 @@ enum mr_shuffle {
 MR_API int mr_dataset_open(const char *path, struct mr_dataset **out, struct mr_error *err);
 
 /* `n` samples without files, for maps that make their own data.  Returns a reference. */
-MR_API int mr_dataset_range(uint64_t n, struct mr_dataset **out);
+MR_API int mr_dataset_range(uint64_t n, struct mr_dataset **out, struct mr_error *err);
 
 /* Divide by seed: about `part` (0..1) of the samples go to *held, the others to *rest, each in the
  * order they had.  The same seed gives the same division.  Both returned are references. */
 MR_API int mr_dataset_split(struct mr_dataset *d, double part, uint64_t seed,
-                            struct mr_dataset **rest, struct mr_dataset **held);
+                            struct mr_dataset **rest, struct mr_dataset **held,
+                            struct mr_error *err);
 
 MR_API struct mr_dataset *mr_dataset_ref(struct mr_dataset *d);
 MR_API void mr_dataset_unref(struct mr_dataset *d);

@@ -26,7 +26,7 @@
  *     struct mr_decoder *dec;
  *     size_t len;
  *
- *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len) ||
+ *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len, NULL) ||
  *         mr_decoder_new(&opts, &dec, NULL))
  *         return 1;
  *     if (mr_decoder_run(dec, file, len, 0, slot))

@@ -11,6 +11,7 @@
  * ask again afterwards. */
 #include <millrace/store.h>
 
+#include "errtext.h"
 #include "filesystem.h"
 #include "whole_file.h"
 #include "write_all.h"
@@ -104,18 +105,24 @@ static struct mr_cache_state query(int fd, const struct stat *st, const struct m
     return (struct mr_cache_state){(uint64_t)st->st_size, resident_bytes(fd, st, fs)};
 }
 
-int mr_cache_query(const char *path, struct mr_cache_state *out)
+/* `r` as it is, with words for it if it is an error. */
+static int failed(const char *path, int r, struct mr_error *err)
+{
+    return r < 0 ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : r;
+}
+
+int mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err)
 {
     struct stat st;
     struct mr_filesystem fs;
     int fd = open_regular(path, &st);
     if (fd < 0)
-        return fd;
+        return failed(path, fd, err);
     int r = mr_filesystem_of(fd, &fs);
     if (!r)
         *out = query(fd, &st, &fs);
     close(fd);
-    return r;
+    return failed(path, r, err);
 }
 
 /* Drop the pages; write them back first only if some would not go, because fdatasync makes the
@@ -141,14 +148,15 @@ static int drop(int fd, const struct stat *st, const struct mr_filesystem *fs,
     return r;
 }
 
-int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_cache_state *after)
+int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_cache_state *after,
+                   struct mr_error *err)
 {
     struct stat st;
     struct mr_filesystem fs;
     struct mr_cache_state was, is;
     int fd = open_regular(path, &st);
     if (fd < 0)
-        return fd;
+        return failed(path, fd, err);
     int r = mr_filesystem_of(fd, &fs);
     if (r)
         goto done;
@@ -164,16 +172,17 @@ int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_ca
     r = is.cached_bytes == 0 && reaches_device && !fs.lower_cache ? MR_COLD_DATA : MR_COLD_UNPROVEN;
 done:
     close(fd);
-    return r;
+    return failed(path, r, err);
 }
 
-int mr_cache_drop_all(void)
+int mr_cache_drop_all(struct mr_error *err)
 {
-    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+    static const char path[] = "/proc/sys/vm/drop_caches";
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
+        return failed(path, -errno, err);
     sync();
     int r = mr_write_all(fd, "3\n", 2);
     close(fd);
-    return r;
+    return failed(path, r, err);
 }

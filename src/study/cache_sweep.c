@@ -16,7 +16,8 @@
 int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict)
 {
     struct mr_cache_state before, after;
-    int r = evict ? mr_cache_evict(path, &before, &after) : mr_cache_query(path, &before);
+    int r =
+        evict ? mr_cache_evict(path, &before, &after, NULL) : mr_cache_query(path, &before, NULL);
     if (r < 0) {
         s->n_failed++;
         return r;

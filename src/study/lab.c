@@ -192,7 +192,8 @@ static int may_see_the_cache(const struct mr_lab *lab)
     struct mr_cache_state st;
     char path[PATH_MAX];
     for (uint64_t i = 0; i < mr_dataset_size(lab->o->data) && i < 64; i++)
-        if (mr_dataset_path(lab->o->data, i, path, sizeof path) > 0 && !mr_cache_query(path, &st))
+        if (mr_dataset_path(lab->o->data, i, path, sizeof path) > 0 &&
+            !mr_cache_query(path, &st, NULL))
             return st.cached_bytes >= 0;
     return 1;
 }

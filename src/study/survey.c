@@ -104,7 +104,7 @@ static int look_at(struct scout *s, uint64_t k, struct sight *seen)
         r = probe(s, path, seen);
         /* Looking at a data set must not warm it: what was not cached is dropped again. */
         if (s->cache.cached_before == was.cached_before && s->cache.n_unknown == was.n_unknown)
-            mr_cache_evict(path, NULL, NULL);
+            mr_cache_evict(path, NULL, NULL, NULL);
     }
     return r;
 }

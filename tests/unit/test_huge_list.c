@@ -19,27 +19,27 @@
 #define N_LINES 200000
 #define FEW     (N_LINES / 4) /* calls; a walk through the list takes more */
 
-int __real_mr_cache_query(const char *path, struct mr_cache_state *out);
-int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out);
+int __real_mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err);
+int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err);
 int __real_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after);
+                          struct mr_cache_state *after, struct mr_error *err);
 int __wrap_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after);
+                          struct mr_cache_state *after, struct mr_error *err);
 
 /* The wrapped calls have no context. */
 static atomic_uint n_calls;
 
-int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out)
+int __wrap_mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err)
 {
     atomic_fetch_add(&n_calls, 1);
-    return __real_mr_cache_query(path, out);
+    return __real_mr_cache_query(path, out, err);
 }
 
 int __wrap_mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after)
+                          struct mr_cache_state *after, struct mr_error *err)
 {
     atomic_fetch_add(&n_calls, 1);
-    return __real_mr_cache_evict(path, before, after);
+    return __real_mr_cache_evict(path, before, after, err);
 }
 
 /* The same few photos again and again. */
@@ -138,7 +138,7 @@ static void a_boxed_survey_does_not_grow_with_the_data_set(void **state)
     struct mr_dataset *d;
     struct mr_survey s;
     (void)state;
-    assert_int_equal(mr_dataset_range((uint64_t)1 << 50, &d), 0);
+    assert_int_equal(mr_dataset_range((uint64_t)1 << 50, &d, NULL), 0);
     assert_int_equal(mr_survey_run(d, &(struct mr_survey_opts){.box_s = 1e6}, &s), 0);
     assert_int_equal(s.samples, (uint64_t)1 << 50);
     assert_int_equal(s.n_looked_at, 131072);

@@ -85,7 +85,7 @@ static void a_prompt_consumer_stands_in(void **state)
 {
     struct mr_dataset *d;
     (void)state;
-    assert_int_equal(mr_dataset_range(1000, &d), 0);
+    assert_int_equal(mr_dataset_range(1000, &d, NULL), 0);
     for (unsigned threads = 1; threads <= THREADS; threads++) {
         struct mr_pipeline *p = endless(d, threads);
         take_until_standing_in(p, 5000);
@@ -107,7 +107,7 @@ static void a_consumer_that_goes_away_is_not_waited_for(void **state)
     struct mr_batch *b;
     struct mr_pipeline_stats s;
     (void)state;
-    assert_int_equal(mr_dataset_range(1000, &d), 0);
+    assert_int_equal(mr_dataset_range(1000, &d, NULL), 0);
     struct mr_pipeline *p = endless(d, 1);
     for (unsigned times = 0; times < 3; times++) {
         uint64_t end = mr_clock_ns() + LONGEST_NS;
@@ -296,7 +296,7 @@ static int has_uring(void)
     struct mr_dataset *d;
     struct mr_pipeline *p = NULL;
     struct mr_pipeline_opts o = {.engine = MR_ENGINE_URING, .threads = 1, .batch = 1};
-    assert_int_equal(mr_dataset_range(1, &d), 0);
+    assert_int_equal(mr_dataset_range(1, &d, NULL), 0);
     int r = mr_pipeline_open(d, &o, &p, NULL);
     mr_pipeline_close(p);
     mr_dataset_unref(d);
