@@ -103,7 +103,7 @@ static int add_folder(struct work *w, const char *dir)
     }
     for (uint64_t i = 0; i < mr_dataset_size(data); i++) {
         mr_dataset_name(data, i, path, sizeof path);
-        if (!mr_file_read(path, w->bytes, LARGEST, &len))
+        if (!mr_file_read(path, w->bytes, LARGEST, &len, NULL))
             add_file(w, len);
     }
     mr_dataset_unref(data);

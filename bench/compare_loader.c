@@ -63,7 +63,7 @@ static int load(struct setting *s)
     memset(s->slots, 1, slots);
     for (uint64_t i = 0; i < s->n; i++) {
         mr_dataset_name(s->data, i, path, sizeof path);
-        if (mr_file_read(path, buf, LARGEST, &s->len[i]))
+        if (mr_file_read(path, buf, LARGEST, &s->len[i], NULL))
             return -1;
         s->bytes[i] = malloc(s->len[i]);
         if (!s->bytes[i])

@@ -42,7 +42,7 @@ static uint64_t cpu_of_run(uint64_t n, unsigned threads)
                                  .map_without_bytes = 1,
                                  .keep_last = 1,
                                  .start_on_next = 1};
-    if (mr_dataset_range(n, &d) || mr_pipeline_open(d, &o, &p, NULL))
+    if (mr_dataset_range(n, &d, NULL) || mr_pipeline_open(d, &o, &p, NULL))
         return UINT64_MAX;
     uint64_t cpu = mr_clock_process_cpu_ns();
     while (mr_pipeline_next(p, &b) == 1)

@@ -97,7 +97,7 @@ static int load(struct setting *s)
     }
     for (uint64_t i = 0; i < s->n_files; i++) {
         struct mr_cache_state st;
-        if (!mr_cache_query(s->files.path[i], &st))
+        if (!mr_cache_query(s->files.path[i], &st, NULL))
             bytes += st.size_bytes;
     }
     s->files.mean_bytes = bytes / s->n_files;
@@ -108,7 +108,7 @@ static int load(struct setting *s)
 static void prepare(const struct setting *s)
 {
     for (uint64_t i = 0; s->cold && i < s->n_files; i++)
-        if (mr_cache_evict(s->files.path[i], NULL, NULL) != MR_COLD_DATA)
+        if (mr_cache_evict(s->files.path[i], NULL, NULL, NULL) != MR_COLD_DATA)
             fprintf(stderr, "warning: %s is not provably cold\n", s->files.path[i]);
 }
 

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
             mkdir(path, 0777);
         if (from) {
             mr_dataset_name(from, i % mr_dataset_size(from), source, sizeof source);
-            bad = mr_file_read(source, buf, LARGEST, &len) != 0;
+            bad = mr_file_read(source, buf, LARGEST, &len, NULL) != 0;
         } else {
             random_bytes(buf, len, i);
         }

@@ -148,7 +148,7 @@ static int measure(struct sweep *s, struct output *out, struct mr_json *results)
             say_to(stderr, "warning: %s\n", result.warning);
         snprintf(s->warned, sizeof s->warned, "%s", result.warning);
     } else {
-        say_to(stderr, "millrace bench: %s\n", err.text);
+        input_say_error("bench", &err);
     }
     mr_bench_result_fini(&result);
     return !r ? 0 : r == -ECANCELED ? 130 : 1;

@@ -84,8 +84,8 @@ static int open_held(struct job *j)
             return usage("--eval %s: a share lies between 0%% and 100%%", text);
         mr_dataset_unref(j->train);
         j->train = NULL;
-        if (mr_dataset_split(j->data, percent / 100, j->o->seed, &j->train, &j->held)) {
-            say_to(stderr, "millrace train: no memory\n");
+        if (mr_dataset_split(j->data, percent / 100, j->o->seed, &j->train, &j->held, &err)) {
+            say_to(stderr, "millrace train: --eval: %s\n", err.text);
             return 1;
         }
         if (!mr_dataset_size(j->held))
@@ -238,7 +238,7 @@ static int prepare_cache(struct job *j, const char **cold)
     *cold = sweep.n_unproven ? "unproven" : o->drop_caches ? "data+metadata" : "data";
     if (!o->drop_caches)
         return 0;
-    r = mr_cache_drop_all();
+    r = mr_cache_drop_all(NULL);
     if (r)
         say_to(stderr, "millrace train: cannot drop the system's caches: %s (needs root)\n",
                mr_errno_text(r));
@@ -406,7 +406,7 @@ int command_train(const struct options *o)
         progress_clear();
         int untraced = j.tracing ? tracing_stop(&j.traced) : 0;
         if (r && r != -ECANCELED)
-            say_to(stderr, "millrace train: %s\n", err.text);
+            input_say_error("train", &err);
         if (r == -EEXIST)
             say_to(stderr, "To go on with it: --resume. To begin anew: --checkpoint DIR with %s.\n",
                    j.o->drain ? "another folder, and --drain DIR with another one"

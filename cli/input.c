@@ -51,6 +51,21 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
     return 0;
 }
 
+void input_say_error(const char *command, const struct mr_error *err)
+{
+    static const struct {
+        const char *begin; /* of the library's text */
+        const char *hint;
+    } hints[] = {
+        {"too many bad samples",
+         "--max-errors says how many a run may have; --ledger FILE lists them."},
+    };
+    say_to(stderr, "millrace %s: %s\n", command, err->text);
+    for (unsigned i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (!strncmp(err->text, hints[i].begin, strlen(hints[i].begin)))
+            say_to(stderr, "%s\n", hints[i].hint);
+}
+
 void input_tell_unlabelled(const struct mr_dataset *d, const char *path)
 {
     if (mr_dataset_is_unlabelled(d))

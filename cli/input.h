@@ -7,6 +7,8 @@
 
 /* The data set that --data or --list names.  0, or an exit status after a message. */
 int input_open_data(const struct options *o, struct mr_dataset **out, const char **path);
+/* Show why a run over the data failed, and which option would help: the library knows none. */
+void input_say_error(const char *command, const struct mr_error *err);
 /* Say on stderr that a list has no labels, if so. */
 void input_tell_unlabelled(const struct mr_dataset *d, const char *path);
 /* The emulated device that --storage names, for the caller to close; NULL when there is none.  0,

@@ -46,14 +46,15 @@ int main(int argc, char **argv)
     uint8_t *slot = malloc(mr_decoder_bytes(&opts)), *file = malloc(MAX_FILE);
     const void *bytes = red_png;
     size_t len = sizeof red_png;
-    int r = slot && file ? mr_decoder_new(&opts, &dec, NULL) : -1;
+    struct mr_error err = {0};
+    int r = slot && file ? mr_decoder_new(&opts, &dec, &err) : -1;
     if (!r && argc > 1) {
-        r = mr_file_read(argv[1], file, MAX_FILE, &len);
-        if (r)
-            fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
+        r = mr_file_read(argv[1], file, MAX_FILE, &len, &err);
         bytes = file;
     }
-    if (!r)
+    if (r)
+        fprintf(stderr, "%s\n", err.code ? err.text : "no memory");
+    else
         r = decode(dec, bytes, len, slot);
     mr_decoder_free(dec);
     free(file);

@@ -36,8 +36,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    r = mr_dataset_split(all, 0.10, 1, &train, &held);
-    if (!r) {
+    r = mr_dataset_split(all, 0.10, 1, &train, &held, &err);
+    if (r) {
+        fprintf(stderr, "%s\n", err.text);
+    } else {
         count(train, "training");
         count(held, "validation");
     }

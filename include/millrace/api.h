@@ -8,6 +8,15 @@
  * the earlier ones did.  The calls that take one are inline and pass its size on to a function
  * whose name ends in _sized, so a program runs with a newer library than it was built with.
  * docs/api.md says what else holds from version to version. */
+/* Example:
+ *
+ *     struct mr_error err = {0};
+ *     struct mr_dataset *data;
+ *
+ *     if (mr_dataset_open("photo.jpg/nowhere", &data, &err) == 0)
+ *         return 1;
+ *     printf("millrace %s: error %d: %s\n", mr_version(), -err.code, err.text);
+ */
 #ifndef MILLRACE_API_H
 #define MILLRACE_API_H
 

@@ -5,6 +5,18 @@
  *
  * A relative path is relative to the working folder at the time of opening.  The data set keeps that
  * folder open, so that chdir() changes nothing for pipelines. */
+/* Example:
+ *
+ *     struct mr_dataset *data;
+ *
+ *     if (mr_dataset_open("photos", &data, NULL))
+ *         return 1;
+ *     for (uint64_t i = 0; i < mr_dataset_size(data); i++) {
+ *         const char *name = mr_dataset_class_name(data, mr_dataset_label(data, i));
+ *         printf("%s\n", name ? name : "a class without a name");
+ *     }
+ *     mr_dataset_unref(data);
+ */
 #ifndef MILLRACE_DATASET_H
 #define MILLRACE_DATASET_H
 
@@ -35,12 +47,13 @@ enum mr_shuffle {
 MR_API int mr_dataset_open(const char *spec, struct mr_dataset **out, struct mr_error *err);
 
 /* `n` samples without files, for maps that make their own data.  Returns a reference. */
-MR_API int mr_dataset_range(uint64_t n, struct mr_dataset **out);
+MR_API int mr_dataset_range(uint64_t n, struct mr_dataset **out, struct mr_error *err);
 
 /* Divide by seed: about `part` (0..1) of the samples go to *held, the others to *rest, each in the
  * order they had.  The same seed gives the same division.  Both returned are references. */
 MR_API int mr_dataset_split(struct mr_dataset *d, double part, uint64_t seed,
-                            struct mr_dataset **rest, struct mr_dataset **held);
+                            struct mr_dataset **rest, struct mr_dataset **held,
+                            struct mr_error *err);
 
 MR_API struct mr_dataset *mr_dataset_ref(struct mr_dataset *d);
 MR_API void mr_dataset_unref(struct mr_dataset *d);

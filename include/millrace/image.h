@@ -1,20 +1,20 @@
 /* image.h - JPEG and PNG bytes in, pixels of one size out.
  *
- * Lifetime: new -> (run | probe)* -> free.  A decoder belongs to one thread at a time; threads have
- *           one each.
- * Errors:   -ENODATA truncated, -EBADMSG corrupt or not an image, -ENOTSUP a kind of image that is
- *           not supported, -EFBIG more than max_pixels or 65,535 a side, -ENOMEM.  A decoder goes
- *           on after an error.
+ * Lifetime: new -> (run | probe)* -> free.  A decoder belongs to one thread at a time; each thread
+ *           has its own.
+ * Errors:   -ENODATA truncated, -EBADMSG corrupt or not an image, -ENOTSUP an unsupported kind of
+ *           image, -EFBIG more than max_pixels or 65,535 a side, -ENOMEM.  A decoder works on after
+ *           an error.
  *
  * The content decides what a file is, not its name.  JPEG: baseline, progressive and arithmetic
  * coding, grey, YCbCr, RGB, CMYK and YCCK, every chroma sampling, restart markers; a rotation noted
  * in EXIF is ignored.  PNG: every colour type and depth, interlaced or not; alpha is dropped, 16
  * bits become 8.
  *
- * Memory:   what a decoder needs it keeps, and it grows to the largest image seen; then plain
- *           baseline JPEG and 8-bit PNG without palette or interlacing allocate nothing.  For all
- *           others libjpeg-turbo and libspng allocate for each image: rows, and all of a
- *           progressive or interlaced one.  An image that is refused by its header costs nothing.
+ * Memory:   a decoder keeps its buffers, which grow to the largest image seen.  Then baseline JPEG
+ *           and 8-bit PNG without palette or interlacing allocate nothing.  For all others
+ *           libjpeg-turbo and libspng allocate rows, or a whole progressive or interlaced image.
+ *           An image that is refused by its header costs nothing.
  *
  * The pixels are a function of (bytes, options, key) and of nothing else; `simd` does not matter.
  */
@@ -26,7 +26,7 @@
  *     struct mr_decoder *dec;
  *     size_t len;
  *
- *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len) ||
+ *     if (!slot || mr_file_read("photo.jpg", file, sizeof file, &len, NULL) ||
  *         mr_decoder_new(&opts, &dec, NULL))
  *         return 1;
  *     if (mr_decoder_run(dec, file, len, 0, slot))
@@ -119,7 +119,7 @@ MR_API void mr_decoder_free(struct mr_decoder *d);
 MR_API int mr_decoder_run(struct mr_decoder *d, const void *bytes, size_t len, uint64_t key,
                           void *slot);
 
-/* Words for the last failure of run or probe; "" after a success. */
+/* Why the last run or probe failed, in words; "" after a success. */
 MR_API const char *mr_decoder_error(const struct mr_decoder *d);
 
 /* Who decoded an image. */

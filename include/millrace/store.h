@@ -7,6 +7,16 @@
  * so that bandwidth, latency, seeks and concurrency are those of a profile.
  *
  * Thread-safe: no call keeps state but a device's, and that has a lock. */
+/* Example:
+ *
+ *     struct mr_cache_state before, after;
+ *     int cold = mr_cache_evict("photo.jpg", &before, &after, NULL);
+ *
+ *     if (cold < 0)
+ *         return 1;
+ *     printf("%lld bytes cached, then %lld: %s\n", (long long)before.cached_bytes,
+ *            (long long)after.cached_bytes, cold == MR_COLD_DATA ? "cold" : "unproven");
+ */
 #ifndef MILLRACE_STORE_H
 #define MILLRACE_STORE_H
 
@@ -19,7 +29,7 @@ extern "C" {
 /* Read a whole regular file into `buf` (borrows).  *len is its size.
  * -EFBIG: larger than `cap`; -ENODATA: empty, or it changed size while it was read;
  * -EISDIR, -EINVAL or -ENXIO: not a regular file. */
-MR_API int mr_file_read(const char *path, void *buf, size_t cap, size_t *len);
+MR_API int mr_file_read(const char *path, void *buf, size_t cap, size_t *len, struct mr_error *err);
 
 /* Bytes of a file and how many of them are in the page cache.  The kernel answers honestly only to
  * the file's owner or someone who may write it; for everyone else cached_bytes is -1. */
@@ -27,7 +37,7 @@ struct mr_cache_state {
     uint64_t size_bytes;
     int64_t cached_bytes; /* -1: cannot be known */
 };
-MR_API int mr_cache_query(const char *path, struct mr_cache_state *out);
+MR_API int mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err);
 
 /* What an eviction achieved. */
 enum mr_cold {
@@ -38,10 +48,10 @@ enum mr_cold {
 /* Write back and drop one file's pages.  `before` and `after` may be NULL.
  * Returns an enum mr_cold, or -errno when the file cannot be opened. */
 MR_API int mr_cache_evict(const char *path, struct mr_cache_state *before,
-                          struct mr_cache_state *after);
+                          struct mr_cache_state *after, struct mr_error *err);
 
 /* Drop every clean page, inode and directory entry of the whole system.  Root only. */
-MR_API int mr_cache_drop_all(void);
+MR_API int mr_cache_drop_all(struct mr_error *err);
 
 struct mr_device;
 

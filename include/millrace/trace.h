@@ -1,13 +1,13 @@
 /* trace.h - what happened when, on one timeline: spans of phases, counters, marks, to a file.
  *
- * Lifetime: start -> spans -> stop; one trace per process at a time.  Everything but start and stop
- *           may be called by any thread at any time, and does nothing while no trace is on.
- * Cost:     a span is stored in a ring of its thread's own, without a lock; a thread of the
- *           recorder's writes it to the file.  A full ring drops the span and counts it: a traced
+ * Lifetime: start -> spans -> stop; one trace per process at a time.  Any thread may call anything
+ *           but start and stop at any time; the call does nothing while no trace is on.
+ * Cost:     each thread stores its spans in its own ring, without a lock.  A background thread
+ *           writes the rings to the file.  A full ring drops the span and counts it: a traced
  *           program never waits.
- * File:     FILE.csv gets TimeLogger's columns, any other name Chrome's trace JSON, which Perfetto
- *           and chrome://tracing open.  docs/trace.md describes both.
- * Clock:    CLOCK_MONOTONIC; the wall clock is noted once, at the start.
+ * File:     FILE.csv gets TimeLogger's columns.  Any other name gets Chrome's trace JSON, which
+ *           Perfetto and chrome://tracing open.  docs/trace.md describes both.
+ * Clock:    CLOCK_MONOTONIC; the wall clock is recorded once, at the start.
  * fork:     a child does not write to its parent's trace; it may start one of its own. */
 /* Example:
  *
@@ -41,7 +41,7 @@ enum mr_phase {
     MR_PHASE_FORWARD,
     MR_PHASE_BACKWARD,
     MR_PHASE_UPDATE,
-    MR_PHASE_CHECKPOINT, /* training stands still for a checkpoint */
+    MR_PHASE_CHECKPOINT, /* training waits for a checkpoint */
     MR_PHASE_SNAPSHOT,   /* parts of a checkpoint, at whatever time they run: */
     MR_PHASE_WRITE,
     MR_PHASE_SYNC,
@@ -52,39 +52,39 @@ enum mr_phase {
 
 struct mr_trace_opts {   /* zero means default */
     const char *path;    /* needed; an existing file is replaced */
-    unsigned ring_spans; /* a thread's ring holds that many; 0 = 65536, rounded up to 2^n */
+    unsigned ring_spans; /* spans in a thread's ring; 0 = 65536, rounded up to 2^n */
     unsigned rank;       /* of this process in a distributed job */
-    /* Emulated devices that the spans' times come from, in words; NULL: none.  The file says so,
-     * for whoever reads it without knowing the run. */
+    /* Names of the emulated devices that the times come from; NULL: none.  The file repeats them,
+     * so that no reader takes the times for those of a real device. */
     const char *storage;
-    /* Write the name of the file that sample `id` is to buf; 0, or negative: it has none.  Called
-     * by the recorder's thread, for slow reads, until stop. */
+    /* Write the file name of sample `id` to buf: 0, or negative when it has none.  Called by the
+     * background thread, for slow reads, until stop. */
     int (*file_of)(void *ctx, uint32_t id, char *buf, size_t cap);
     void *file_ctx;
 };
 
 struct mr_trace_stats {
     uint64_t events;  /* spans, counters and marks in the file */
-    uint64_t dropped; /* the ring was full, or no ring could be had */
+    uint64_t dropped; /* the ring was full, or there was no memory for one */
     uint64_t lost;    /* the file could not be written */
 };
 
 MR_API int mr_trace_start_sized(const struct mr_trace_opts *opts, size_t size,
                                 struct mr_error *err);
 /* Create the file and begin to record.  Borrows the callback's context until stop.
- * -EBUSY: a trace is on already. */
+ * -EBUSY: a trace is already on. */
 static inline int mr_trace_start(const struct mr_trace_opts *opts, struct mr_error *err)
 {
     return mr_trace_start_sized(opts, sizeof *opts, err);
 }
 MR_API int mr_trace_stop_sized(struct mr_trace_stats *out, size_t size, struct mr_error *err);
-/* Write out what there is and close the file.  0 when no trace is on.  An error means that the
- * file is incomplete: it could not be written from some point on (`out` is filled in any case). */
+/* Write the remaining events and close the file.  0 when no trace is on.  An error means that the
+ * file is incomplete.  `out` may be NULL and is filled after an error too. */
 static inline int mr_trace_stop(struct mr_trace_stats *out, struct mr_error *err)
 {
     return mr_trace_stop_sized(out, sizeof *out, err);
 }
-/* Nonzero while a trace is on: to spare what only a trace needs. */
+/* Nonzero while a trace is on: ask before work that only a trace needs. */
 MR_API int mr_trace_on(void);
 
 /* Nanoseconds on the trace's clock, 0 while no trace is on. */

@@ -91,13 +91,14 @@ int mr_dataset_open(const char *spec, struct mr_dataset **out, struct mr_error *
     return r;
 }
 
-int mr_dataset_range(uint64_t n, struct mr_dataset **out)
+int mr_dataset_range(uint64_t n, struct mr_dataset **out, struct mr_error *err)
 {
     if (!n || n > (uint64_t)1 << 62)
-        return -EINVAL;
+        return mr_fail(err, -EINVAL, "a range of %llu samples: not from 1 to 2^62",
+                       (unsigned long long)n);
     struct mr_dataset *d = dataset_new(NULL, n);
     if (!d)
-        return -ENOMEM;
+        return mr_fail(err, -ENOMEM, "no memory");
     *out = d;
     return 0;
 }
@@ -136,10 +137,10 @@ static void pick_set(struct mr_dataset *d, uint64_t at, uint64_t entry)
 }
 
 int mr_dataset_split(struct mr_dataset *d, double part, uint64_t seed, struct mr_dataset **rest,
-                     struct mr_dataset **held)
+                     struct mr_dataset **held, struct mr_error *err)
 {
     if (!(part >= 0 && part <= 1))
-        return -EINVAL;
+        return mr_fail(err, -EINVAL, "a split by %g: not from 0 to 1", part);
     /* A keyed permutation sends exactly n_held samples below n_held. */
     uint64_t n_held = (uint64_t)llround(part * (double)d->n);
     struct mr_permutation perm;
@@ -149,7 +150,7 @@ int mr_dataset_split(struct mr_dataset *d, double part, uint64_t seed, struct mr
     if (!a || !b) {
         mr_dataset_unref(a);
         mr_dataset_unref(b);
-        return -ENOMEM;
+        return mr_fail(err, -ENOMEM, "no memory");
     }
     uint64_t at_rest = 0, at_held = 0;
     for (uint64_t i = 0; i < d->n; i++)

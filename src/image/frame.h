@@ -21,8 +21,8 @@ struct mr_frame {
 int mr_frame_region(const struct mr_frame *f, uint32_t width, uint32_t height,
                     struct mr_region *out);
 
-/* For `area`: whether a plane of so many samples, of an image of so many pixels, is still twice as
- * fine as the output in the region shown.  An inverse transform that halves an image takes its
+/* For `area`: whether a plane of `samples`, of an image of `pixels`, is still twice as fine as the
+ * output in the region shown.  An inverse transform that halves an image takes its
  * lower frequencies, which is not the mean: two samples a side leave the resizer the last halving.
  */
 int mr_frame_has_twice(const struct mr_frame *f, const struct mr_region *region,

@@ -125,7 +125,7 @@ enum mr_coldness mr_baseline_drop(struct mr_baseline_state *b, enum mr_coldness 
         return MR_IS_COLD_UNASKED;
     if (!b->o.drop_caches)
         return files;
-    int r = mr_cache_drop_all();
+    int r = mr_cache_drop_all(NULL);
     if (r) {
         mr_baseline_warn(b, "the system's caches could not be dropped: %s (that needs root)",
                          mr_errno_text(r));
@@ -136,7 +136,7 @@ enum mr_coldness mr_baseline_drop(struct mr_baseline_state *b, enum mr_coldness 
 
 static enum mr_coldness drop_file(struct mr_baseline_state *b)
 {
-    int r = b->o.device ? MR_COLD_UNPROVEN : mr_cache_evict(b->fd_path, NULL, NULL);
+    int r = b->o.device ? MR_COLD_UNPROVEN : mr_cache_evict(b->fd_path, NULL, NULL, NULL);
     return mr_baseline_drop(b, r == MR_COLD_DATA ? MR_IS_COLD_DATA : MR_IS_UNPROVEN);
 }
 

@@ -144,7 +144,7 @@ static enum mr_coldness evict_all(struct mr_baseline_state *b, uint64_t n)
     for (uint64_t i = 0; cold && i < n; i++) {
         file_name(i, name, sizeof name);
         snprintf(path, sizeof path, "%s/%s", mr_scratch_path(b->scratch), name);
-        cold = mr_cache_evict(path, NULL, NULL) == MR_COLD_DATA;
+        cold = mr_cache_evict(path, NULL, NULL, NULL) == MR_COLD_DATA;
     }
     return mr_baseline_drop(b, cold ? MR_IS_COLD_DATA : MR_IS_UNPROVEN);
 }

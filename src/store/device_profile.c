@@ -366,7 +366,7 @@ static int load_file(const char *path, struct mr_device_profile *out, struct mr_
     size_t len = 0;
     if (!text)
         return mr_fail(err, -ENOMEM, "%s: no memory to read it", path);
-    int code = mr_file_read(path, text, MR_PROFILE_MAX_BYTES, &len);
+    int code = mr_file_read(path, text, MR_PROFILE_MAX_BYTES, &len, NULL);
     if (code == -ENOENT)
         mr_fail(err, code, "%.200s: no such profile: neither built in (%s) nor a file", path,
                 builtin_names(names));
@@ -418,7 +418,7 @@ int mr_device_profile_format(const struct mr_device_profile *p, char *buf, size_
     if (code)
         return code;
     size_t n = (size_t)snprintf(buf, cap,
-                                "# A storage device for millrace --storage FILE\n"
+                                "# A storage device for millrace\n"
                                 "name = %s\n",
                                 p->name);
     if (p->calibrated[0] && n < cap)

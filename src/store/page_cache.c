@@ -13,6 +13,7 @@
  * A part is widened to whole pages: that is what the kernel counts and drops. */
 #include "page_cache.h"
 
+#include "errtext.h"
 #include "filesystem.h"
 #include "whole_file.h"
 #include "write_all.h"
@@ -184,23 +185,31 @@ done:
     return r;
 }
 
-int mr_cache_query(const char *path, struct mr_cache_state *out)
+/* `r` as it is, with words for it if it is an error. */
+static int failed(const char *path, int r, struct mr_error *err)
 {
-    return mr_cache_range(AT_FDCWD, path, 0, 0, 0, out, NULL);
+    return r < 0 ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : r;
 }
 
-int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_cache_state *after)
+int mr_cache_query(const char *path, struct mr_cache_state *out, struct mr_error *err)
 {
-    return mr_cache_range(AT_FDCWD, path, 0, 0, 1, before, after);
+    return failed(path, mr_cache_range(AT_FDCWD, path, 0, 0, 0, out, NULL), err);
 }
 
-int mr_cache_drop_all(void)
+int mr_cache_evict(const char *path, struct mr_cache_state *before, struct mr_cache_state *after,
+                   struct mr_error *err)
 {
-    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+    return failed(path, mr_cache_range(AT_FDCWD, path, 0, 0, 1, before, after), err);
+}
+
+int mr_cache_drop_all(struct mr_error *err)
+{
+    static const char path[] = "/proc/sys/vm/drop_caches";
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
+        return failed(path, -errno, err);
     sync();
     int r = mr_write_all(fd, "3\n", 2);
     close(fd);
-    return r;
+    return failed(path, r, err);
 }

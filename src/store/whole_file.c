@@ -13,6 +13,7 @@
 #include "whole_file.h"
 
 #include "buffer.h"
+#include "errtext.h"
 #include "plain_calls.h"
 
 #include <millrace/store.h>
@@ -166,12 +167,13 @@ int mr_whole_file_load(const char *path, uint64_t max, struct mr_buffer *into, s
     return r;
 }
 
-int mr_file_read(const char *path, void *buf, size_t cap, size_t *len)
+int mr_file_read(const char *path, void *buf, size_t cap, size_t *len, struct mr_error *err)
 {
     size_t size;
     int fd = mr_whole_file_open(AT_FDCWD, path, 0, cap, &size);
     int r = fd < 0 ? fd : mr_whole_file_fill(fd, 0, buf, size);
-    if (!r)
-        *len = size;
-    return r;
+    if (r)
+        return mr_fail(err, r, "%s: %s", path, mr_errno_text(r));
+    *len = size;
+    return 0;
 }

@@ -218,7 +218,7 @@ static int make_cold(struct bench *b, unsigned run, int64_t *cached)
     *cached = sweep.n_unknown ? -1 : (int64_t)sweep.cached_after;
     if (!b->o->drop_caches)
         return 0;
-    r = mr_cache_drop_all();
+    r = mr_cache_drop_all(NULL);
     if (r)
         mr_fail(b->err, r,
                 "cannot drop the system's caches: %s (--drop-caches needs root; --cold alone "

@@ -15,7 +15,7 @@
  * middle of a span that it began to store when the trace was on.  Such a late event shows up in the
  * next trace, which knows by its time that it is not its own.
  *
- * A trace that stands still (trace_pause.h) is an output without a recorder's thread.
+ * A paused trace (trace_pause.h) is an output without a recorder's thread.
  *
  * fork: the child has the forking thread only and no recorder's thread.  It forgets the trace: the
  * descriptor is closed, nothing is written, rings of threads that do not exist there are free.

@@ -738,6 +738,7 @@ class BadSamples(CliCase):
                 self.assertEqual(done.status, status, (budget, done))
                 if status:
                     self.assertIn("too many bad samples", done.err)
+                    self.assertIn("\n--max-errors says", done.err)
                 else:
                     self.assertRegex(done.out, r"\nbad samples: [a-z]+: \d+(, [a-z ]+: \d+)*\n")
 

@@ -6,6 +6,7 @@ An example is a comment of its own that begins with "Example:".  It is the body 
 public headers, in a folder that has photos/CLASS/*.jpg and photo.jpg.
 
 The build's folder, compiler and sanitizer come in BUILD, COMPILER and SANITIZER."""
+import ast
 import os
 import pathlib
 import re
@@ -17,15 +18,9 @@ import tempfile
 from system_kit import STRACE_ENV, TIMEOUT_S, TempDirCase, main, needs, run
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+MODULES = SOURCE / "src" / "meson.build"
 HEADERS = sorted((SOURCE / "include" / "millrace").glob("*.h"))
-MAIN = """\
-#include <millrace/checkpoint.h>
-#include <millrace/dataset.h>
-#include <millrace/dtype.h>
-#include <millrace/image.h>
-#include <millrace/pipeline.h>
-#include <millrace/store.h>
-#include <millrace/trace.h>
+MAIN = "".join(f"#include <millrace/{h.name}>\n" for h in HEADERS) + """\
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +29,29 @@ int main(void)
 {
 %s
     return 0;
+}
+"""
+
+
+# What a binding in C++ does: options from zero, callbacks without a cast, a field set by name.
+CPP = """\
+#include <millrace/pipeline.h>
+#include <millrace/checkpoint.h>
+#include <millrace/trace.h>
+static int make(void *, const mr_map_input *in, void *slot)
+{
+    *static_cast<uint64_t *>(slot) = in->index;
+    return 0;
+}
+int run(mr_dataset *data, mr_pipeline **out, mr_error *err)
+{
+    mr_decoder_opts decode{};
+    decode.dtype = MR_DT_U8;
+    mr_pipeline_opts opts{};
+    opts.map = make;
+    opts.map_bytes = mr_dtype_size(MR_DT_U64);
+    opts.decode = &decode;
+    return mr_pipeline_open(data, &opts, out, err);
 }
 """
 
@@ -92,6 +110,21 @@ class Examples(TempDirCase):
         listed = run("checkpoint", "ls", self.dir / "ckpt", "--json", "-").json["results"]
         self.assertEqual([r["step"] for r in listed], [100, 80, 60, 40, 20])
 
+    def test_every_header_has_one(self):
+        self.assertEqual([h.name for h in HEADERS if not example_in(h)], [])
+
+    def test_api(self):
+        self.assertRegex(self.of("api.h"), r"\Amillrace \d+\.\d+\.\d+: error 20: photo.jpg/nowhere: .+\n\Z")
+
+    def test_dataset(self):
+        names = self.of("dataset.h").splitlines()
+        self.assertEqual(len(names), 64)
+        self.assertEqual(sorted(set(names)), sorted(p.name for p in self.photos.iterdir()
+                                                    if p.is_dir()))
+
+    def test_store(self):
+        self.assertRegex(self.of("store.h"), r"\A-?\d+ bytes cached, then -?\d+: (cold|unproven)\n\Z")
+
     def test_dtype(self):
         self.assertEqual(self.of("dtype.h"), "3 x float64: 24 bytes\n")
 
@@ -120,12 +153,52 @@ class Extending(TempDirCase):
         self.assertIn(code, (SOURCE / "tests" / "kit" / "ckpt_template.c").read_text())
 
 
+class Alone(TempDirCase):
+    """Each header needs no other before it, in C and in C++, and gives no warning."""
+
+    def compile(self, compiler, language, standard, text):
+        warnings = ["-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Werror"]
+        done = subprocess.run(
+            [*compiler, "-x", language, f"-std={standard}", *warnings, "-fsyntax-only",
+             "-I", SOURCE / "include", "-"],
+            input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), (standard, text))
+
+    def compile_all(self, compiler, language, standard):
+        # Twice: the second time it is empty.
+        texts = [f"#include <millrace/{h.name}>\n" * 2 for h in HEADERS]
+        for text in [*texts, "".join(texts), "".join(reversed(texts))]:
+            self.compile(compiler, language, standard, text)
+
+    def test_c11(self):
+        self.compile_all(shlex.split(os.environ["COMPILER"]), "c", "c11")
+
+    @needs("g++")
+    def test_cpp17_by_gcc(self):
+        self.compile_all(["g++"], "c++", "c++17")
+
+    @needs("clang++")
+    def test_cpp17_by_clang(self):
+        self.compile_all(["clang++"], "c++", "c++17")
+
+    @needs("g++")
+    def test_a_program_in_cpp(self):
+        self.compile(["g++"], "c++", "c++17", CPP)
+
+
 class Form(TempDirCase):
     def test_no_other_comment_of_a_header_holds_code(self):
         for header in HEADERS:
             for comment in comments(header.read_text()):
                 if not comment.startswith(" Example:\n"):
                     self.assertNotRegex(comment, r"(?m)^ \*\s+[^`\n]*\bmr_\w+\(.*\);", header)
+
+    def test_texts_of_the_library_name_no_option_of_the_program(self):
+        modules = ast.literal_eval(re.search(r"^in_library = (\[.*?\])", MODULES.read_text(),
+                                             re.M | re.S)[1])
+        for source in (s for m in modules for s in sorted((MODULES.parent / m).glob("*.[ch]"))):
+            for literal in re.findall(r'"(?:[^"\\\n]|\\.)*"', source.read_text()):
+                self.assertNotRegex(literal, r"(^|[ (\"])--[a-z]", source)
 
     def test_examples_keep_to_the_columns(self):
         for header in HEADERS:

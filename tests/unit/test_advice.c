@@ -129,7 +129,7 @@ static int64_t cached_bytes(struct mr_dataset *d, uint64_t i)
     struct mr_cache_state st;
     char path[PATH_MAX];
     assert_true(mr_dataset_name(d, i, path, sizeof path) > 0);
-    assert_int_equal(mr_cache_query(path, &st), 0);
+    assert_int_equal(mr_cache_query(path, &st, NULL), 0);
     return st.cached_bytes;
 }
 

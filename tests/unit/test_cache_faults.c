@@ -146,7 +146,7 @@ static void evicting_tells_no_lies_whichever_call_fails(void **state)
         struct mr_cache_state before = {SENTINEL, SENTINEL}, after = before;
         int64_t live = faults_live();
         faults_begin(FAULT_FAIL, at);
-        int r = mr_cache_evict(path, &before, &after);
+        int r = mr_cache_evict(path, &before, &after, NULL);
         hit = faults_end();
         assert_int_equal(faults_live(), live);
         if (r < 0) {
@@ -172,7 +172,7 @@ static void asking_tells_no_lies_whichever_call_fails(void **state)
         struct mr_cache_state now = {SENTINEL, SENTINEL};
         int64_t live = faults_live();
         faults_begin(FAULT_FAIL, at);
-        int r = mr_cache_query(path, &now);
+        int r = mr_cache_query(path, &now, NULL);
         hit = faults_end();
         assert_int_equal(faults_live(), live);
         assert_true(r == 0 || (r < 0 && hit));
@@ -188,7 +188,7 @@ static int evict_without(const char *path, const char *call, int code, struct mr
 {
     only = call;
     only_code = code;
-    int r = mr_cache_evict(path, NULL, after);
+    int r = mr_cache_evict(path, NULL, after, NULL);
     only = NULL;
     return r;
 }
@@ -259,7 +259,7 @@ static void dropping_all_caches_fails_aloud(void **state)
     for (uint64_t at = 1; at <= 2; at++) {
         int64_t live = faults_live();
         faults_begin(FAULT_FAIL, at);
-        int r = mr_cache_drop_all(), hit = faults_end();
+        int r = mr_cache_drop_all(NULL), hit = faults_end();
         assert_true(r < 0);
         assert_true(!hit || r == -EIO);
         assert_int_equal(faults_live(), live);

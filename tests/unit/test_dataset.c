@@ -106,8 +106,8 @@ static void a_failure_says_why_and_writes_no_output(void **state)
     assert_int_equal(mr_dataset_open(tempdir_text(t, "bad.csv", "a,-1\n"), &d, NULL), -EBADMSG);
     assert_int_equal(mr_dataset_open(tempdir_mkdir(t, "empty"), &d, NULL), -ENODATA);
     assert_int_equal(mr_dataset_open(tempdir_text(t, "empty.csv", ""), &d, NULL), -ENODATA);
-    assert_int_equal(mr_dataset_range(0, &d), -EINVAL);
-    assert_int_equal(mr_dataset_range(UINT64_MAX, &d), -EINVAL);
+    assert_int_equal(mr_dataset_range(0, &d, NULL), -EINVAL);
+    assert_int_equal(mr_dataset_range(UINT64_MAX, &d, NULL), -EINVAL);
     assert_ptr_equal(d, state);
 }
 
@@ -115,7 +115,7 @@ static void a_range_has_samples_without_files(void **state)
 {
     struct mr_dataset *d;
     char path[16];
-    assert_int_equal(mr_dataset_range(UINT64_C(1) << 62, &d), 0);
+    assert_int_equal(mr_dataset_range(UINT64_C(1) << 62, &d, NULL), 0);
     assert_true(mr_dataset_size(d) == UINT64_C(1) << 62);
     assert_int_equal(mr_dataset_n_classes(d), 1);
     assert_null(mr_dataset_class_name(d, 0));
@@ -163,7 +163,7 @@ static void a_split_has_the_exact_size_and_loses_nothing(void **state)
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
         struct mr_dataset *d = numbered(*state, sizes[s]), *rest, *held;
         for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
-            assert_int_equal(mr_dataset_split(d, parts[k], 9, &rest, &held), 0);
+            assert_int_equal(mr_dataset_split(d, parts[k], 9, &rest, &held, NULL), 0);
             assert_int_equal(mr_dataset_size(held), (uint64_t)llround(parts[k] * sizes[s]));
             assert_int_equal(mr_dataset_n_classes(held), sizes[s]);
             check_division(d, rest, held);
@@ -188,7 +188,7 @@ static void a_split_depends_on_the_seed_alone(void **state)
 {
     struct mr_dataset *d = numbered(*state, 1000), *rest[3], *held[3];
     for (unsigned k = 0; k < 3; k++)
-        assert_int_equal(mr_dataset_split(d, 0.2, k / 2, &rest[k], &held[k]), 0);
+        assert_int_equal(mr_dataset_split(d, 0.2, k / 2, &rest[k], &held[k], NULL), 0);
     assert_int_equal(n_equal(held[0], held[1]), 200);
     assert_in_range(n_equal(held[0], held[2]), 10, 80); /* 40 expected */
     /* Every tenth of the list is represented. */
@@ -207,17 +207,17 @@ static void a_split_depends_on_the_seed_alone(void **state)
 static void a_part_can_be_split_again_even_when_empty(void **state)
 {
     struct mr_dataset *d = numbered(*state, 100), *rest, *held, *a, *b;
-    assert_int_equal(mr_dataset_split(d, 0.5, 1, &rest, &held), 0);
-    assert_int_equal(mr_dataset_split(held, 0.3, 1, &a, &b), 0);
+    assert_int_equal(mr_dataset_split(d, 0.5, 1, &rest, &held, NULL), 0);
+    assert_int_equal(mr_dataset_split(held, 0.3, 1, &a, &b, NULL), 0);
     assert_int_equal(mr_dataset_size(b), 15);
     check_division(held, a, b);
     mr_dataset_unref(a);
     mr_dataset_unref(b);
     mr_dataset_unref(rest);
     mr_dataset_unref(held);
-    assert_int_equal(mr_dataset_split(d, 0, 1, &rest, &held), 0);
+    assert_int_equal(mr_dataset_split(d, 0, 1, &rest, &held, NULL), 0);
     assert_int_equal(mr_dataset_size(held), 0);
-    assert_int_equal(mr_dataset_split(held, 0.5, 1, &a, &b), 0);
+    assert_int_equal(mr_dataset_split(held, 0.5, 1, &a, &b, NULL), 0);
     assert_int_equal(mr_dataset_size(a) + mr_dataset_size(b), 0);
     mr_dataset_unref(a);
     mr_dataset_unref(b);
@@ -230,9 +230,9 @@ static void a_senseless_share_is_refused(void **state)
 {
     struct mr_dataset *d, *rest = NULL, *held = NULL;
     static const double parts[] = {-0.1, 1.1, NAN, INFINITY, -INFINITY};
-    assert_int_equal(mr_dataset_range(10, &d), 0);
+    assert_int_equal(mr_dataset_range(10, &d, NULL), 0);
     for (size_t k = 0; k < ARRAY_LEN(parts); k++)
-        assert_int_equal(mr_dataset_split(d, parts[k], 1, &rest, &held), -EINVAL);
+        assert_int_equal(mr_dataset_split(d, parts[k], 1, &rest, &held, NULL), -EINVAL);
     assert_true(!rest && !held);
     mr_dataset_unref(d);
 }
@@ -243,7 +243,7 @@ static void a_part_outlives_the_whole(void **state)
     char path[PATH_MAX];
     assert_ptr_equal(mr_dataset_ref(d), d);
     mr_dataset_unref(d);
-    assert_int_equal(mr_dataset_split(d, 0.5, 1, &rest, &held), 0);
+    assert_int_equal(mr_dataset_split(d, 0.5, 1, &rest, &held, NULL), 0);
     mr_dataset_unref(d);
     mr_dataset_unref(rest);
     assert_int_equal(mr_dataset_size(held), 25);
@@ -280,7 +280,7 @@ static void a_million_entries_take_under_100_bytes_each(void **state)
     assert_non_null(strstr(path, "/n00000999/n00000999_999999.JPEG"));
 
     struct mr_dataset *rest, *held;
-    assert_int_equal(mr_dataset_split(d, 0.1, 1, &rest, &held), 0);
+    assert_int_equal(mr_dataset_split(d, 0.1, 1, &rest, &held, NULL), 0);
     assert_true((double)mr_dataset_memory(rest) / (double)mr_dataset_size(rest) < 100);
     mr_dataset_unref(rest);
     mr_dataset_unref(held);

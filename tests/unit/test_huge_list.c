@@ -130,7 +130,7 @@ static void a_boxed_survey_does_not_grow_with_the_data_set(void **state)
     struct mr_dataset *d;
     struct mr_survey s;
     (void)state;
-    assert_int_equal(mr_dataset_range((uint64_t)1 << 50, &d), 0);
+    assert_int_equal(mr_dataset_range((uint64_t)1 << 50, &d, NULL), 0);
     assert_int_equal(mr_survey_run(d, &(struct mr_survey_opts){.box_s = 1e6}, &s), 0);
     assert_int_equal(s.samples, (uint64_t)1 << 50);
     assert_int_equal(s.n_looked_at, 131072);

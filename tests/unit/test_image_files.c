@@ -102,7 +102,7 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
     const char *name = path + where->base;
     if (type != FTW_F || name[0] == '.' || st->st_size == 0)
         return 0;
-    if (mr_file_read(path, all.file, MAX_FILE, &len)) {
+    if (mr_file_read(path, all.file, MAX_FILE, &len, NULL)) {
         printf("%s: cannot be read\n", path);
         all.n_bad++;
         return 0;

@@ -165,7 +165,7 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
     size_t len;
     if (type != FTW_F || path[where->base] == '.' || st->st_size == 0)
         return 0;
-    require(!mr_file_read(path, walk.bytes, MAX_FILE, &len), "cannot be read", path);
+    require(!mr_file_read(path, walk.bytes, MAX_FILE, &len, NULL), "cannot be read", path);
     walk.n_files++;
     walk.n_taken += (unsigned)compare_stages(walk.bytes, len, path);
     return 0;

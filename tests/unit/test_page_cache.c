@@ -59,15 +59,15 @@ static void eviction_is_proven_on_a_disk(void **state)
     struct mr_cache_state before, after, now;
     if (!is_on_a_disk(path))
         skip();
-    assert_int_equal(mr_cache_query(path, &now), 0);
+    assert_int_equal(mr_cache_query(path, &now, NULL), 0);
     assert_int_equal(now.size_bytes, SIZE);
     assert_int_equal(now.cached_bytes, SIZE); /* just written, dirty */
-    assert_int_equal(mr_cache_evict(path, &before, &after), MR_COLD_DATA);
+    assert_int_equal(mr_cache_evict(path, &before, &after, NULL), MR_COLD_DATA);
     assert_int_equal(before.size_bytes, SIZE);
     assert_int_equal(before.cached_bytes, SIZE);
     assert_int_equal(after.size_bytes, SIZE);
     assert_int_equal(after.cached_bytes, 0);
-    assert_int_equal(mr_cache_query(path, &now), 0);
+    assert_int_equal(mr_cache_query(path, &now, NULL), 0);
     assert_int_equal(now.cached_bytes, 0);
 }
 
@@ -81,15 +81,15 @@ static void reading_brings_it_back_and_is_accounted(void **state)
         skip();
     char *buf = malloc(SIZE);
     assert_non_null(buf);
-    assert_int_equal(mr_cache_evict(path, NULL, NULL), MR_COLD_DATA);
+    assert_int_equal(mr_cache_evict(path, NULL, NULL, NULL), MR_COLD_DATA);
     int accounted = !mr_io_read_bytes(&was);
-    assert_int_equal(mr_file_read(path, buf, SIZE, &len), 0);
-    assert_int_equal(mr_cache_query(path, &now), 0);
+    assert_int_equal(mr_file_read(path, buf, SIZE, &len, NULL), 0);
+    assert_int_equal(mr_cache_query(path, &now, NULL), 0);
     assert_int_equal(now.cached_bytes, SIZE);
     if (accounted) {
         assert_int_equal(mr_io_read_bytes(&is), 0);
         assert_true(is - was >= SIZE);
-        assert_int_equal(mr_file_read(path, buf, SIZE, &len), 0);
+        assert_int_equal(mr_file_read(path, buf, SIZE, &len, NULL), 0);
         assert_int_equal(mr_io_read_bytes(&was), 0);
         assert_int_equal(was - is, 0); /* from the cache: nothing was fetched */
     }
@@ -107,21 +107,21 @@ static void a_mapped_file_is_not_called_cold(void **state)
     char *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     assert_ptr_not_equal(map, MAP_FAILED);
     assert_int_equal(map[SIZE - 1], 'x');
-    assert_int_equal(mr_cache_evict(path, NULL, &after), MR_COLD_UNPROVEN);
+    assert_int_equal(mr_cache_evict(path, NULL, &after, NULL), MR_COLD_UNPROVEN);
     assert_true(after.cached_bytes > 0);
     munmap(map, SIZE);
     close(fd);
-    assert_int_equal(mr_cache_evict(path, NULL, &after), MR_COLD_DATA);
+    assert_int_equal(mr_cache_evict(path, NULL, &after, NULL), MR_COLD_DATA);
 }
 
 static void an_empty_file_is_cold(void **state)
 {
     const char *path = tempdir_text(*state, "empty", "");
     struct mr_cache_state s;
-    assert_int_equal(mr_cache_query(path, &s), 0);
+    assert_int_equal(mr_cache_query(path, &s, NULL), 0);
     assert_int_equal(s.size_bytes, 0);
     assert_int_equal(s.cached_bytes, 0);
-    assert_int_equal(mr_cache_evict(path, NULL, &s),
+    assert_int_equal(mr_cache_evict(path, NULL, &s, NULL),
                      is_on_a_disk(path) ? MR_COLD_DATA : MR_COLD_UNPROVEN);
 }
 
@@ -131,7 +131,7 @@ static void memory_cannot_be_evicted(void **state)
         skip();
     struct tempdir *t = tempdir_new("/dev/shm");
     struct mr_cache_state before, after;
-    assert_int_equal(mr_cache_evict(big_file(t), &before, &after), MR_COLD_UNPROVEN);
+    assert_int_equal(mr_cache_evict(big_file(t), &before, &after, NULL), MR_COLD_UNPROVEN);
     assert_int_equal(before.size_bytes, SIZE);
     assert_int_equal(after.cached_bytes, SIZE);
     tempdir_free(t);
@@ -141,13 +141,13 @@ static void what_is_no_file_is_refused(void **state)
 {
     struct tempdir *t = *state;
     struct mr_cache_state s = {1, 2};
-    assert_int_equal(mr_cache_query(tempdir_path(t, "missing"), &s), -ENOENT);
-    assert_int_equal(mr_cache_evict(tempdir_path(t, "missing"), &s, &s), -ENOENT);
-    assert_int_equal(mr_cache_query(t->path, &s), -EISDIR);
-    assert_int_equal(mr_cache_evict(t->path, &s, &s), -EISDIR);
+    assert_int_equal(mr_cache_query(tempdir_path(t, "missing"), &s, NULL), -ENOENT);
+    assert_int_equal(mr_cache_evict(tempdir_path(t, "missing"), &s, &s, NULL), -ENOENT);
+    assert_int_equal(mr_cache_query(t->path, &s, NULL), -EISDIR);
+    assert_int_equal(mr_cache_evict(t->path, &s, &s, NULL), -EISDIR);
     assert_int_equal(mkfifo(tempdir_path(t, "pipe"), 0644), 0);
-    assert_int_equal(mr_cache_query(tempdir_path(t, "pipe"), &s), -EINVAL);
-    assert_int_equal(mr_cache_evict(tempdir_path(t, "pipe"), &s, &s), -EINVAL);
+    assert_int_equal(mr_cache_query(tempdir_path(t, "pipe"), &s, NULL), -EINVAL);
+    assert_int_equal(mr_cache_evict(tempdir_path(t, "pipe"), &s, &s, NULL), -EINVAL);
     assert_int_equal(s.size_bytes, 1);
     assert_int_equal(s.cached_bytes, 2);
 }
@@ -156,32 +156,33 @@ static void what_is_no_file_is_refused(void **state)
 static int nothing_can_be_known(void *path)
 {
     struct mr_cache_state s, before, after;
-    if (mr_cache_query(path, &s) || s.size_bytes != SIZE || s.cached_bytes != -1)
+    if (mr_cache_query(path, &s, NULL) || s.size_bytes != SIZE || s.cached_bytes != -1)
         return 1;
-    return mr_cache_evict(path, &before, &after) != MR_COLD_UNPROVEN || before.cached_bytes != -1 ||
-           after.cached_bytes != -1;
+    return mr_cache_evict(path, &before, &after, NULL) != MR_COLD_UNPROVEN ||
+           before.cached_bytes != -1 || after.cached_bytes != -1;
 }
 
 /* The same when it may be written. */
 static int all_can_be_known(void *path)
 {
     struct mr_cache_state s;
-    return mr_cache_query(path, &s) || s.size_bytes != SIZE || s.cached_bytes != SIZE;
+    return mr_cache_query(path, &s, NULL) || s.size_bytes != SIZE || s.cached_bytes != SIZE;
 }
 
 static int access_is_denied(void *path)
 {
     struct mr_cache_state s;
-    return mr_cache_query(path, &s) != -EACCES || mr_cache_evict(path, NULL, NULL) != -EACCES;
+    return mr_cache_query(path, &s, NULL) != -EACCES ||
+           mr_cache_evict(path, NULL, NULL, NULL) != -EACCES;
 }
 
 static void a_stranger_is_told_what_can_be_known(void **state)
 {
     struct mr_cache_state s;
     if (geteuid()) { /* only root can make a file that is not its own; this one exists */
-        assert_int_equal(mr_cache_query("/etc/passwd", &s), 0);
+        assert_int_equal(mr_cache_query("/etc/passwd", &s, NULL), 0);
         assert_int_equal(s.cached_bytes, -1);
-        assert_int_equal(mr_cache_evict("/etc/passwd", NULL, NULL), MR_COLD_UNPROVEN);
+        assert_int_equal(mr_cache_evict("/etc/passwd", NULL, NULL, NULL), MR_COLD_UNPROVEN);
         return;
     }
     char *path = strdup(big_file(*state));
@@ -201,7 +202,7 @@ static void an_owner_may_know_even_what_is_read_only(void **state)
     const char *path = big_file(*state);
     struct mr_cache_state s;
     assert_int_equal(chmod(path, 0444), 0);
-    assert_int_equal(mr_cache_query(path, &s), 0);
+    assert_int_equal(mr_cache_query(path, &s, NULL), 0);
     assert_int_equal(s.size_bytes, SIZE);
     assert_in_range(s.cached_bytes, 0, SIZE);
 }
@@ -212,13 +213,13 @@ static void a_part_of_a_file_can_be_cached(void **state)
     struct mr_cache_state s;
     if (kind_of(path) != MR_FS_BLOCK)
         skip();
-    assert_int_equal(mr_cache_evict(path, NULL, NULL), MR_COLD_DATA);
+    assert_int_equal(mr_cache_evict(path, NULL, NULL, NULL), MR_COLD_DATA);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char byte;
     assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0); /* no read-ahead */
     assert_int_equal(pread(fd, &byte, 1, 500000), 1);
     close(fd);
-    assert_int_equal(mr_cache_query(path, &s), 0);
+    assert_int_equal(mr_cache_query(path, &s, NULL), 0);
     assert_in_range(s.cached_bytes, 1, SIZE / 2);
 }
 

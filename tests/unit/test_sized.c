@@ -121,7 +121,7 @@ static void an_older_program_runs_a_pipeline(void **state)
     struct mr_dataset *data;
     uint64_t index[2][10];
 
-    assert_int_equal(mr_dataset_range(10, &data), 0);
+    assert_int_equal(mr_dataset_range(10, &data, NULL), 0);
     assert_int_equal(mr_pipeline_open(data, &ten, &p[0], NULL), 0);
     assert_int_equal(mr_pipeline_open_sized(data, opts, end, 0, &p[1], NULL), 0);
     for (int i = 0; i < 2; i++)
@@ -144,7 +144,7 @@ static void a_newer_program_runs_a_pipeline_unless_it_wants_more(void **state)
     struct mr_error err = {0};
     struct mr_pipeline_opts *plain = newer(&ten, sizeof ten, 0), *more = newer(&ten, sizeof ten, 1);
 
-    assert_int_equal(mr_dataset_range(10, &data), 0);
+    assert_int_equal(mr_dataset_range(10, &data, NULL), 0);
     assert_refused(mr_pipeline_open_sized(data, more, NEWER(more), 0, &p, &err), &err,
                    "mr_pipeline_opts");
     assert_null(p);

@@ -35,7 +35,7 @@ static int error_of(const char *path, size_t cap)
     size_t len = 12345;
     unsigned n_open = n_open_files();
     assert_true(cap <= sizeof buf);
-    int r = mr_file_read(path, buf, cap, &len);
+    int r = mr_file_read(path, buf, cap, &len, NULL);
     assert_int_equal(len, 12345);
     assert_memory_equal(buf, was, sizeof buf);
     assert_int_equal(n_open_files(), n_open);
@@ -53,7 +53,7 @@ static void a_file_is_read_whole(void **state)
         for (size_t i = 0; i < n; i++)
             want[i] = (char)(i * 31 + k);
         unsigned n_open = n_open_files();
-        assert_int_equal(mr_file_read(tempdir_write(t, "file", want, n), got, n, &len), 0);
+        assert_int_equal(mr_file_read(tempdir_write(t, "file", want, n), got, n, &len, NULL), 0);
         assert_int_equal(len, n);
         assert_memory_equal(got, want, n);
         assert_int_equal(n_open_files(), n_open);
@@ -112,7 +112,7 @@ static void a_file_larger_than_the_room_is_refused(void **state)
     size_t len;
     assert_int_equal(error_of(path, 9), -EFBIG);
     assert_int_equal(error_of(path, 0), -EFBIG);
-    assert_int_equal(mr_file_read(path, buf, 10, &len), 0);
+    assert_int_equal(mr_file_read(path, buf, 10, &len, NULL), 0);
     assert_int_equal(len, 10);
 }
 
@@ -120,7 +120,7 @@ static int read_is_denied(void *path)
 {
     char buf[16];
     size_t len;
-    return mr_file_read(path, buf, sizeof buf, &len) != -EACCES;
+    return mr_file_read(path, buf, sizeof buf, &len, NULL) != -EACCES;
 }
 
 static void a_file_without_permission_is_reported(void **state)
