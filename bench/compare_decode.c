@@ -308,7 +308,7 @@ static const struct match matches[] = {
      {.layout = MR_IMAGE_NCHW, .simd = MR_SIMD_AVX2},
      "bare",
      bare,
-     1.6},
+     1.9},
     {"bilinear f32 nchw / turbo", {.layout = MR_IMAGE_NCHW}, "turbo", ours, 1.0},
     {"bilinear f32 nhwc / bare", {0}, "bare", bare, 0},
     {"bilinear u8 nhwc / bare", {.dtype = MR_DT_U8}, "bare", bare, 0},
