@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Of a safetensors file that others wrote. */
+/* Of a checkpoint that has none. */
 #define NO_CHECKSUMS "readable, no checksums to verify"
 
-/* What all four share. */
+/* What all actions share. */
 struct run {
     const struct options *o;
     struct output out;
@@ -37,8 +37,8 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total)
 static struct mr_checkpoint_watch watch_for(const char *what)
 {
     return (struct mr_checkpoint_watch){.progress = show_progress,
-                                  .should_stop = terminal_interrupted,
-                                  .ctx = (void *)(uintptr_t)what};
+                                        .should_stop = terminal_interrupted,
+                                        .ctx = (void *)(uintptr_t)what};
 }
 
 static void on_waiting(void *ctx, const char *text)
@@ -47,7 +47,7 @@ static void on_waiting(void *ctx, const char *text)
     say_to(stderr, "note: %s\n", text);
 }
 
-/* 1, or 130 when it was the user who ended it. */
+/* 1, or 130 when the user ended it. */
 static int complain(const char *action, int code, const struct mr_error *err)
 {
     progress_clear();
@@ -331,7 +331,7 @@ static const struct action {
 };
 #define N_ACTIONS (sizeof actions / sizeof *actions)
 
-/* A folder's checkpoints are added.  One that is not there has none, and that is said. */
+/* Add a folder's checkpoints.  With --drain a missing folder has none, and the user is told. */
 static int add_folder(struct run *r, const char *dir, struct mr_error *err)
 {
     int e = mr_ckpt_folder_scan(&r->folder, AT_FDCWD, dir, err);
@@ -369,7 +369,7 @@ int command_checkpoint(const struct options *o)
         return 2;
     }
     if (a->needs_to && !o->to) {
-        say_to(stderr, "millrace checkpoint %s: where to? --to DIR\n", a->name);
+        say_to(stderr, "millrace checkpoint %s needs --to DIR\n", a->name);
         return 2;
     }
     if (output_open(o, &r.out))

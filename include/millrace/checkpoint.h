@@ -95,7 +95,8 @@ struct mr_checkpoint;
 struct mr_checkpoint_opts { /* zero means default */
     const char *dir;        /* the fast tier, or the only one; made if it is missing */
     const char *drain_dir;  /* the slow tier; NULL = none */
-    const char *prefix;     /* files are called prefix-STEP...; NULL = "model.ckpt" */
+    const char *prefix;     /* files are called prefix-STEP...; NULL = "model.ckpt"; must not end in
+                             * ".resaved", which names a step that is saved again */
     enum mr_checkpoint_mode mode;
     enum mr_checkpoint_format format;
     int packed;                 /* no padding: tensors are not aligned in the file */
@@ -107,10 +108,11 @@ struct mr_checkpoint_opts { /* zero means default */
     unsigned io_depth;                         /* writes under way at once; 0 = 4 */
     struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
     int fresh; /* -EEXIST when a folder holds checkpoints that a run has saved under this prefix */
-    unsigned lease_silence_ms; /* the same for everybody who writes there */
-    uint64_t run;              /* the run that goes on (mr_restored.run); 0 = a new one */
-    /* Called at most once a folder, by open, which waits: an owner on another host has not been
-     * heard of for less than lease_silence_ms (0 = 60,000).  A signal ends the wait with -EINTR. */
+    unsigned lease_silence_ms; /* must be the same in all programs that write there */
+    uint64_t run; /* of a resumed run: mr_restored.run; 0 = a new run */
+    /* Called by open, at most once for each folder, when it has to wait: the folder has an owner on
+     * another host, which may be gone.  It is gone if it is silent for lease_silence_ms (0 =
+     * 60,000).  A signal ends the wait with -EINTR. */
     void (*waiting)(void *ctx, const char *text);
     void *waiting_ctx;
 };
@@ -119,9 +121,9 @@ struct mr_checkpoint_opts { /* zero means default */
 struct mr_checkpoint_record {
     uint64_t step;
     uint64_t bytes; /* of all its files */
-    double stall_s; /* that begin and before_write held their callers */
+    double stall_s; /* spent by callers in begin and before_write */
     double snapshot_s, durable_fast_s, durable_slow_s;
-    int fell_back; /* the fast tier did not take it; it went to the slow one */
+    int fell_back; /* the fast tier failed; it went straight to the slow one */
     int code;      /* -errno when it failed, else 0 */
 };
 
@@ -130,23 +132,23 @@ struct mr_checkpoint_record {
 struct mr_checkpoint_stats {
     uint64_t begun, skipped, failed, fell_back;
     uint64_t waited; /* calls of begin that found no room and waited for it */
-    double waited_s; /* for so long, all together; part of the stalls */
+    double waited_s; /* all these waits together; part of the stalls */
     uint64_t durable_fast, durable_slow;
-    uint64_t saving;              /* lazy: begun, and the save thread is not through with them */
+    uint64_t saving;              /* lazy: begun, and not yet saved or failed */
     uint64_t drain_waiting;       /* on the fast tier and not yet on the slow one */
     int64_t last_fast, last_slow; /* the step that became durable there last, -1: none */
     int64_t last_verified;        /* newest step that was read back and found right, -1 */
     uint64_t memory_bytes;        /* buffers, all of them allocated at open */
     struct mr_error error;        /* the last failure; code 0: none so far */
-    char notice[256];             /* what deserves a word but is no failure; "" = nothing */
+    char notice[256];             /* something to know that is no failure; "" = nothing */
 };
 
 MR_API int mr_checkpoint_open_sized(const struct mr_array *arrays, unsigned n_arrays,
                                     const struct mr_checkpoint_opts *opts, size_t size,
                                     struct mr_checkpoint **out, struct mr_error *err);
-/* Register arrays, own the folders, remove temporaries that a crash left (only ours) and old
- * checkpoints beyond `keep`, allocate and touch all memory, start the threads.  What an earlier run
- * left undrained is drained.  Relative folders are found now; chdir changes nothing later.
+/* Register the arrays, own the folders, remove what a crash left of ours and old checkpoints beyond
+ * `keep`, allocate and touch all memory, start the threads.  What an earlier run left undrained is
+ * drained.  Relative folders are opened now; a later chdir changes nothing.
  * Borrows the arrays' memory and the devices until close; copies the rest.
  * -EBUSY: another run writes there; -EINVAL: names that are not unique, a bad type. */
 static inline int mr_checkpoint_open(const struct mr_array *arrays, unsigned n_arrays,
@@ -165,13 +167,13 @@ static inline int mr_checkpoint_memory(const struct mr_array *arrays, unsigned n
 {
     return mr_checkpoint_memory_sized(arrays, n_arrays, opts, sizeof *opts, bytes, err);
 }
-/* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  A failure of an
- * earlier one in the background is returned first, and nothing is begun; the next call begins.
- * The arrays must not change before before_write.  A checkpoint of that step is replaced if a run
- * saved it; one that somebody else made, or that cannot be read, stays and is a failure. */
+/* Save the arrays as they are now.  0: begun (burst, sync: and done), 1: skipped.  If an earlier
+ * checkpoint failed in the background, that failure is returned and nothing is begun; the next call
+ * begins.  The arrays must not change before before_write.  A checkpoint of that step is replaced
+ * if a run saved it; one that somebody else made, or that cannot be read, stays, and this fails. */
 MR_API int mr_checkpoint_begin(struct mr_checkpoint *c, uint64_t step, struct mr_error *err);
-/* Call before array `index` is changed; returns when it may be.  Costs nothing when nothing is
- * under way, and for an index that no array has. */
+/* Call before array `index` is changed; it may change when this returns.  Costs next to nothing
+ * when no checkpoint is being copied.  An index that no array has is ignored. */
 MR_API void mr_checkpoint_before_write(struct mr_checkpoint *c, unsigned index);
 /* Wait until the last checkpoint begun has reached `level`: 0, or the error that it met. */
 MR_API int mr_checkpoint_wait(struct mr_checkpoint *c, enum mr_checkpoint_level level,
@@ -199,7 +201,7 @@ struct mr_restore_opts {
     const char *prefix;          /* NULL = any */
     unsigned io_depth;           /* 0 = 8 */
     struct mr_device *storage, *drain_storage;
-    /* A checkpoint that was not taken, and why; newest first. */
+    /* Called for each checkpoint that is passed over, newest first. */
     void (*passed_over)(void *ctx, const char *path, const char *why);
     void *passed_over_ctx;
 };
@@ -216,13 +218,13 @@ MR_API int mr_checkpoint_restore_sized(const struct mr_array *arrays, unsigned n
                                        const struct mr_restore_opts *opts, size_t opts_size,
                                        struct mr_restored *out, size_t out_size,
                                        struct mr_error *err);
-/* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrows). The
- * newest is the one that was saved last, whatever its step; those that no run of this library saved
- * come after all others, by step.  No pointer file is trusted; a damaged or unfitting checkpoint is
- * passed over.  Arrays that it does not have, or with another type or shape, make it unfitting;
- * what it has beyond them is ignored. -ENOENT: there is no checkpoint at all; -EBADMSG: none that
- * verifies and fits, and then the arrays' contents are undefined; -EINVAL: two arrays have one
- * name; otherwise no checkpoint was found, but a folder could not be listed, and this is why. */
+/* Read the newest checkpoint of both tiers whose every byte verifies into the arrays (borrowed).
+ * The newest is the one that was saved last, whatever its step; those that no run of this library
+ * saved come last, by step.  No pointer file is read.  A checkpoint is passed over if it is
+ * damaged, lacks an array, or has one with another type or shape; tensors that no array asks for
+ * are ignored. -ENOENT: there is no checkpoint; -EBADMSG: none verifies and fits, and the arrays'
+ * contents are undefined; -EINVAL: two arrays have one name.  Another code: no checkpoint was
+ * found, and a folder could not be listed for this reason. */
 static inline int mr_checkpoint_restore(const struct mr_array *arrays, unsigned n_arrays,
                                         const struct mr_restore_opts *opts, struct mr_restored *out,
                                         struct mr_error *err)

@@ -2,26 +2,27 @@
  *
  *   save thread (lazy), or the caller (burst, sync)
  *       fast tier's turn:  publish -> settle
- *          full:           drop what is durable below, try once more
- *          still no:       slow tier's turn: publish -> settle
- *                          fast tier's turn: an older one of that step goes; and say so
+ *          full:           remove what is durable on the slow tier, try once more
+ *          still fails:    slow tier's turn: publish -> settle
+ *                          fast tier's turn: remove an older version of that step; note it
  *   drain thread
- *       slow tier's turn:  copy and publish -> settle, unless what lies there is as new or newer
- *       fast tier's turn:  drop what is durable below but the newest
- *       in this order:     this run's; of earlier runs the newest, then the others, oldest first
+ *       slow tier's turn:  copy and publish -> settle, unless the slow tier has one as new
+ *       fast tier's turn:  remove what is durable on the slow tier, all but the newest
+ *       order:             this run's first; then the newest of earlier runs, then the others,
+ *                          oldest first
  *
- * Of two checkpoints of one step the one with the larger generation is the newer, wherever it lies
- * (ckpt_mark.h).  The newer never gives way to the older.  A drain whose checkpoint was replaced or
- * dropped meanwhile has nothing left to do, and that is no failure.
+ * Of two versions of one step the one with the larger generation is newer, on whichever tier it is
+ * (ckpt_mark.h).  An older version never replaces a newer one.  If a checkpoint is replaced or
+ * removed before its drain, the drain has nothing to do; that is no failure.
  *
- * Durable is reported when everything that a caller may expect from then on is true: below, that
- * the room above can be had for the next one.
+ * A checkpoint is reported durable on the slow tier only when its room on the fast tier can be used
+ * for the next one.
  *
- * What earlier runs left is copied even if `keep` removes it below soon after: a checkpoint leaves
- * the fast tier only when it is durable below.
+ * What earlier runs left is copied even if `keep` removes it from the slow tier soon after: a
+ * checkpoint leaves the fast tier only when it is durable on the slow one.
  *
- * A tier's turn is a flag: who sets it has the tier for as long as its I/O takes.  Turns are never
- * nested, so nobody waits in a circle.
+ * A tier's turn is a flag.  The thread that sets it owns the tier until its I/O is done.  Turns are
+ * never nested, so threads cannot wait for each other in a circle.
  *
  * Lock: c->mu guards flags, queues, records and statistics; never held across I/O. */
 #include "engine.h"
@@ -55,7 +56,7 @@ static void end_turn(struct mr_checkpoint *c, enum mr_checkpoint_tier which)
     pthread_mutex_unlock(&c->mu);
 }
 
-/* The record of work w, NULL when it has none (any more).  c->mu is held. */
+/* The record of checkpoint i, NULL when it has none, or no longer.  c->mu is held. */
 static struct mr_checkpoint_record *record_of(struct mr_checkpoint *c, uint64_t i)
 {
     if (i == MR_NO_RECORD || i + MR_CHECKPOINT_N_RECORDS < c->stats.begun)
@@ -110,7 +111,7 @@ static void note_durable(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
 
 /* ---- saving ---- */
 
-/* Free the fast tier of what is durable below, but for the newest `stay`. */
+/* Remove from the fast tier what is durable on the slow one, all but the newest `stay`. */
 static int drop_drained(struct mr_checkpoint *c, size_t stay, struct mr_error *err)
 {
     struct mr_tier *fast = &c->tiers[MR_TIER_FAST];
@@ -128,7 +129,7 @@ static int drop_drained(struct mr_checkpoint *c, size_t stay, struct mr_error *e
     return r;
 }
 
-/* It is not (any more) what lies below. */
+/* The fast tier has another version of the step now, which the slow tier does not have. */
 static void forget_drained(struct mr_checkpoint *c, uint64_t step)
 {
     ptrdiff_t at = mr_ckpt_list_find(&c->drained, c->prefix, step, c->o.format);
@@ -136,8 +137,8 @@ static void forget_drained(struct mr_checkpoint *c, uint64_t step)
         mr_ckpt_list_remove(&c->drained, (size_t)at);
 }
 
-/* What goes wrong after a checkpoint is durable costs no checkpoint: it is in the statistics, and
- * no call fails for it. */
+/* A failure after a checkpoint is durable loses no checkpoint.  It is noted in the statistics, and
+ * no call returns it. */
 static void note_settled(struct mr_checkpoint *c, const struct mr_error *err)
 {
     if (!err->code)
@@ -148,7 +149,7 @@ static void note_settled(struct mr_checkpoint *c, const struct mr_error *err)
     pthread_mutex_unlock(&c->mu);
 }
 
-/* Publish and settle on one tier.  It is durable then, but that has not been reported. */
+/* Publish and settle on one tier.  On the slow tier the caller reports it durable. */
 static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
                    enum mr_checkpoint_tier which, uint64_t *bytes, struct mr_error *err)
 {
@@ -180,9 +181,9 @@ static int save_on(struct mr_checkpoint *c, const struct mr_ckpt_work *w,
     return r;
 }
 
-/* A checkpoint has come to the slow tier past the fast one.  What that has of the step is older: it
- * goes, so that nobody who looks there alone takes it for the last word.  If it cannot be removed,
- * its generation still tells. */
+/* A checkpoint went straight to the slow tier.  An older version of its step on the fast tier is
+ * removed, so that a reader of the fast tier alone does not take it for the newest.  If it cannot
+ * be removed, its generation still says that it is older. */
 static void drop_older_above(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 {
     if (!c->has_fast)
@@ -220,7 +221,7 @@ static void queue_drain(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
     pthread_mutex_unlock(&c->mu);
 }
 
-/* A shot is written: when was it copied? */
+/* Checkpoint w is written: note when its snapshot was complete. */
 static void note_snapshot(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 {
     mr_snapshot_finish(c->snap);
@@ -289,15 +290,15 @@ void *mr_ckpt_save_main(void *arg)
 
 /* ---- draining ---- */
 
-/* What a reader of the slow tier should take: this run's last, whatever leftover of an earlier run
- * has just arrived there.  The slow tier is the caller's. */
+/* The checkpoint that a reader of the slow tier should take: this run's last one, even if one of an
+ * earlier run has just arrived there.  The caller has the slow tier's turn. */
 static uint64_t latest_below(const struct mr_checkpoint *c)
 {
     const struct mr_ckpt_item *newest = mr_tier_newest(&c->tiers[MR_TIER_SLOW]);
     return c->latest_slow >= 0 ? (uint64_t)c->latest_slow : newest ? newest->step : 0;
 }
 
-/* A leftover stays below until the fast tier has given it up, even beyond `keep`; no longer. */
+/* `keep` does not count while checkpoints of earlier runs are being drained.  Now it does. */
 static void settle_leftovers(struct mr_checkpoint *c, struct mr_error *err)
 {
     struct mr_tier *slow = take_turn(c, MR_TIER_SLOW);
@@ -307,7 +308,8 @@ static void settle_leftovers(struct mr_checkpoint *c, struct mr_error *err)
     end_turn(c, MR_TIER_SLOW);
 }
 
-/* Copy it, unless what lies below is as new.  0: below is this one or a newer one of its step. */
+/* Copy it, unless the slow tier has one as new.  0: the slow tier has this version or a newer one.
+ */
 static int copy_below(struct mr_checkpoint *c, const struct mr_ckpt_work *w, uint64_t *bytes,
                       struct mr_error *settle_err, struct mr_error *err)
 {
@@ -329,7 +331,7 @@ static int copy_below(struct mr_checkpoint *c, const struct mr_ckpt_work *w, uin
     return r;
 }
 
-/* 1 when the fast tier still has just this checkpoint. */
+/* 1 when the fast tier still has this very version. */
 static int is_above(struct mr_checkpoint *c, const struct mr_ckpt_work *w)
 {
     const struct mr_ckpt_item *above = mr_tier_find(&c->tiers[MR_TIER_FAST], w->step);
@@ -362,7 +364,9 @@ static int drain_one(struct mr_checkpoint *c, const struct mr_ckpt_work *w, stru
     return r;
 }
 
-/* What the drain does next; this run's stay in their queue meanwhile.  c->mu is held. */
+/* The next checkpoint to drain; one of this run stays in the queue until it is done.  c->mu is
+ * held.
+ */
 static struct mr_ckpt_work next_drain(struct mr_checkpoint *c)
 {
     if (c->n_drains)

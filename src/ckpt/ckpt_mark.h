@@ -8,8 +8,8 @@
  *        saved before, and not below the time of saving in microseconds since 1970
  *   [3]  the run: drawn at random, kept when a run is resumed
  *
- * Generations decide which of two checkpoints is newer, never the tier that they lie on or the time
- * of a file.  Where a folder was absent when a run began, the clock puts them in order. */
+ * Generations decide which of two checkpoints is newer, never their tier or the times of their
+ * files.  Where a folder was absent when a run began, the clock puts them in order. */
 #ifndef MR_CKPT_MARK_H
 #define MR_CKPT_MARK_H
 
@@ -19,7 +19,7 @@
 #define MR_MARK_MAGIC UINT64_C(0x316b72616d2d726d) /* "mr-mark1" in the file */
 
 /* What the mark says of a checkpoint.  1: it is ours, and *out (not NULL) is written; 0: it is not;
- * -errno: it cannot be read, or is damaged, and nobody knows. */
+ * -errno: it cannot be read, or is damaged. */
 int mr_ckpt_mark_read(const struct mr_ckpt_dir *dir, const struct mr_ckpt_item *item,
                       struct mr_device *device, struct mr_ckpt_mark *out, struct mr_error *err);
 /* The same of one that is open; `step` is what its name says. */

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where it goes. */
+/* The folder and the file that are being written. */
 struct target {
     struct mr_out_dir *dir;
     struct mr_publish_set set;
@@ -296,7 +296,7 @@ static int unreadable(struct target *t, const char *path, int r)
     return mr_fail(t->err, r, "%s: %s", path, mr_errno_text(r));
 }
 
-/* The temporary again, from the device. */
+/* Read the temporary back from the device. */
 static int read_back(struct mr_ckpt_file *c, struct target *t, uint32_t crc)
 {
     struct copy k = {.to = NULL};

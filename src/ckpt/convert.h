@@ -1,7 +1,7 @@
-/* convert.h - a checkpoint again, in another format or place.
+/* convert.h - write a checkpoint again, in another format or folder.
  *
  * What is written appears whole or not at all, in the order in which a run publishes its own
- * (publish_set.h), in a folder that is locked and cleaned first as a run does it; then TensorFlow's
+ * (publish_set.h), in a folder that is owned and cleaned up as by a run; then TensorFlow's
  * `checkpoint` file names it. */
 #ifndef MR_CONVERT_H
 #define MR_CONVERT_H

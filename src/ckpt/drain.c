@@ -1,10 +1,11 @@
 /* drain.c - see drain.h.
  *
- * Chunk by chunk: read around the page cache, checksum, write around the page cache, and rest if
- * that was faster than allowed.  The checksums are compared before the copy is published, so a fast
- * tier that rots cannot spread it.  The copy is published as any checkpoint is (tier.c).
+ * Chunk by chunk: read around the page cache, compute the checksums, write around the page cache,
+ * and wait if that was faster than the limit.  The checksums are compared before the copy is
+ * published, so damage on the fast tier does not spread.  The copy is published like any checkpoint
+ * (tier.c).
  *
- * No lock: one thread has a drain. */
+ * No lock: one thread uses a drain. */
 #include "drain.h"
 
 #include "buffer.h"
@@ -143,7 +144,7 @@ static int copy_small(void *ctx, struct mr_bytes *side, struct mr_bytes *head, s
         r = mr_fail(err, -ESTALE, "%s: was replaced while it was being copied", file);
     mr_bytes_add(head, bytes, len);
     free(bytes);
-    return r; /* no memory for them: the bytes say so */
+    return r; /* side->error and head->error are the caller's to look at */
 }
 
 /* The data file of the view, cut into chunks. */

@@ -17,7 +17,7 @@ void mr_drain_close(struct mr_drain *d);
 int mr_drain_run(struct mr_drain *d, const struct mr_tier *from, struct mr_tier *to, uint64_t step,
                  uint64_t generation, uint64_t *bytes, struct mr_error *err);
 
-/* The calling thread's I/O and CPU time count less than anybody's in training. */
+/* Give the calling thread the lowest I/O priority and less CPU time. */
 void mr_drain_be_modest(void);
 
 #endif

@@ -56,8 +56,8 @@ static int set_options(struct mr_checkpoint *c, const struct mr_checkpoint_opts 
     return 0;
 }
 
-/* Of a fast tier that is not there, or broken, the slow one takes the place.  One that is somebody
- * else's, or that we may not write, is a mistake to be told. */
+/* Without a fast tier that is missing or broken, the slow tier does.  A fast tier that belongs to
+ * another run, or that we may not write, is a mistake that the user has to hear of. */
 static int can_do_without(int code)
 {
     return code != -EBUSY && code != -ENOMEM && code != -EINTR && code != -EACCES &&
@@ -84,7 +84,7 @@ static int open_tiers(struct mr_checkpoint *c, const struct mr_out_hook *hook, s
             mr_fail(err, r, "%s", fast_err.text);
         return r;
     }
-    if (r) /* there is the other one */
+    if (r) /* the slow one does */
         snprintf(c->stats.notice, sizeof c->stats.notice, "no fast tier: %.200s", fast_err.text);
     t.path = c->drain_dir;
     t.keep = c->o.keep;
@@ -116,7 +116,7 @@ static int must_be_fresh(const struct mr_checkpoint *c, struct mr_error *err)
     return 0;
 }
 
-/* What the folders say: the largest generation, the last steps. */
+/* Take the largest generation and the last steps from the folders. */
 static void look_back(struct mr_checkpoint *c)
 {
     for (unsigned i = 0; i < MR_N_TIERS; i++) {
@@ -131,7 +131,7 @@ static void look_back(struct mr_checkpoint *c)
     c->stats.memory_bytes = memory_of(&c->o, &c->im);
 }
 
-/* An earlier run may have kept more, or had no room left to tidy up.  What fails here is tried
+/* An earlier run may have kept more, or had no room to remove old ones.  What fails here is tried
  * again after the next save. */
 static void prune_tiers(struct mr_checkpoint *c)
 {
@@ -156,7 +156,7 @@ static int start_threads(struct mr_checkpoint *c)
     return r;
 }
 
-/* What takes memory and threads; tiers are open. */
+/* Allocate the memory and start the threads; the tiers are open. */
 static int build(struct mr_checkpoint *c)
 {
     int lazy = c->o.mode == MR_CHECKPOINT_LAZY;
@@ -294,8 +294,8 @@ static int return_pending(struct mr_checkpoint *c, struct mr_error *err)
     return r;
 }
 
-/* A buffer and a place in the drain's queue, waited for if so asked.  c->mu is held.  Its number,
- * or -1: busy. */
+/* Find a free buffer, and room in the drain's queue; wait for them unless the options say skip.
+ * c->mu is held.  The buffer's number, or -1: busy. */
 static int find_shot(struct mr_checkpoint *c)
 {
     unsigned n = c->snap ? c->o.buffers : 1;
@@ -316,7 +316,7 @@ static int find_shot(struct mr_checkpoint *c)
     }
 }
 
-/* The mark of the next checkpoint.  One that is still being copied has its own first. */
+/* Set the mark of the next checkpoint.  If one is still being copied, its mark is copied first. */
 static void set_mark(struct mr_checkpoint *c, struct mr_ckpt_work *w)
 {
     struct timespec now;
@@ -339,7 +339,7 @@ static uint64_t new_record(struct mr_checkpoint *c, uint64_t step, uint64_t now)
     return i;
 }
 
-/* To the last one begun. */
+/* To the record of the last checkpoint begun. */
 static void add_stall(struct mr_checkpoint *c, uint64_t ns)
 {
     pthread_mutex_lock(&c->mu);
@@ -347,7 +347,7 @@ static void add_stall(struct mr_checkpoint *c, uint64_t ns)
     pthread_mutex_unlock(&c->mu);
 }
 
-/* Burst and sync: here and now. */
+/* Burst and sync: the caller saves it. */
 static int save_now(struct mr_checkpoint *c, const struct mr_ckpt_work *w, struct mr_error *err)
 {
     int r = mr_ckpt_save(c, w);

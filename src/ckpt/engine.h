@@ -1,5 +1,5 @@
 /* engine.h - the parts of a struct mr_checkpoint, shared by engine.c (what the caller's thread
- * does) and background.c (what goes on behind it).  Users see millrace/checkpoint.h. */
+ * does) and background.c (what runs in the background).  Users see millrace/checkpoint.h. */
 #ifndef MR_CKPT_ENGINE_H
 #define MR_CKPT_ENGINE_H
 
@@ -41,10 +41,10 @@ struct mr_checkpoint {
     pthread_t save_thread, drain_thread;
     int has_save_thread, has_drain_thread;
 
-    /* A tier belongs to who has set its flag in `busy`, below. */
+    /* A tier belongs to the thread that set its flag in `busy`, below. */
     struct mr_tier tiers[MR_N_TIERS];
-    struct mr_ckpt_list drained; /* on the fast tier, and that one or a newer one of its step below;
-                                  * fast tier's flag */
+    struct mr_ckpt_list drained; /* on the fast tier, and that version or a newer one on the slow
+                                  * tier; fast tier's flag */
     int64_t latest_slow; /* last one of this run on the slow tier, -1: none; slow tier's flag */
 
     pthread_mutex_t mu;
@@ -75,7 +75,7 @@ int mr_checkpoint_open_hooked(const struct mr_array *arrays, unsigned n_arrays,
 /* Save one: fast tier, or the slow one if that fails; then hand it to the drain.  The record gets
  * the result. */
 int mr_ckpt_save(struct mr_checkpoint *c, const struct mr_ckpt_work *w);
-/* Note what the fast tier has and the slow one has not, however much that is. */
+/* List what the fast tier has and the slow one has not; the list has no limit. */
 int mr_ckpt_find_undrained(struct mr_checkpoint *c);
 void *mr_ckpt_save_main(void *arg);
 void *mr_ckpt_drain_main(void *arg);

@@ -36,8 +36,8 @@ struct mr_file_image {
     size_t *tensor_end;   /* [table->n] */
 };
 
-/* Cut a file of `bytes`; tensors have their offsets, which are the same in `table` as in the file,
- * lie between head and end.  0, -ENOMEM, or -EBADMSG when they overlap or do not. */
+/* Cut a file of `bytes` into chunks and pieces.  The tensors have their offsets in the file.  0,
+ * -ENOMEM, or -EBADMSG when they overlap or are not between head and end. */
 int mr_file_image_init(struct mr_file_image *im, const struct mr_tensor_table *table,
                        uint64_t bytes, size_t head_bytes);
 void mr_file_image_fini(struct mr_file_image *im);
@@ -51,7 +51,7 @@ static inline size_t mr_piece_chunk(const struct mr_piece *p)
 }
 /* Copy one piece to its place in `chunk`, the chunk's memory: its crc. */
 uint32_t mr_file_image_copy(const struct mr_file_image *im, size_t piece, uint8_t *chunk);
-/* Chunk c as it stands in the file but for the head, zeros between tensors included; `crcs`
+/* Chunk c as it is in the file, without the head, zeros between tensors included; `crcs`
  * [n_pieces] gets those of its pieces. `dst` has room for MR_CHUNK_BYTES. */
 void mr_file_image_fill(const struct mr_file_image *im, size_t c, uint8_t *dst, uint32_t *crcs);
 /* Tensor t's crc from those of its pieces. */

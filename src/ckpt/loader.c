@@ -8,7 +8,8 @@
  * Strings have a checksum of another kind that needs them whole: they are read into memory of their
  * own.  Sizes are known to fit in the file before anything is allocated for them.
  *
- * Lock: none; chunks are handed out by a counter, and crcs[] entries belong to who has the chunk.
+ * Lock: none; chunks are handed out by a counter, and crcs[] entries belong to the member that has
+ * the chunk.
  */
 #include "loader.h"
 

@@ -6,12 +6,12 @@
  *   remove    4  the last -> temporary; folder synced
  *             5  the others removed; folder synced; that temporary removed
  *
- * Before 3 the file that makes it valid has no name, so nobody takes it; after 3 it is whole.  2 is
- * synced before 3 so that an .index never stands without its data, in whatever order a file system
- * writes its folder, and 4 takes the .index away first for the same reason.  The temporary of an
- * .index is there, synced and whole, whenever files that it names have theirs and it has not: by it
- * a start after a crash knows them for ours (ckpt_clean.c).  A checkpoint of one file needs neither
- * the syncs before 3 nor 4.
+ * Before 3 the head has no name, so no reader takes the checkpoint; after 3 it is whole.  The
+ * folder is synced between 2 and 3, so that no head exists without its data, in whatever order a
+ * file system writes its folder; 4 takes the head away first for the same reason.  Whenever other
+ * files have their names and the head has not, its temporary exists, synced and whole.  It tells a
+ * start after a crash that these files are ours (ckpt_clean.c).  A checkpoint of one file needs
+ * neither the syncs before 3 nor 4.
  *
  * No lock: see publish_set.h. */
 #include "publish_set.h"
@@ -50,7 +50,7 @@ int mr_publish_fail(const struct mr_publish_set *s, int code, const char *name,
     return mr_fail(err, code, "%s/%s: %s", dir, name, mr_errno_text(code));
 }
 
-/* A temporary of ours may be left of an attempt whose removal failed as well. */
+/* An earlier attempt that could not even remove its temporary may have left it. */
 static int make_way(struct mr_out_dir *dir, const char *temp)
 {
     int there = mr_out_exists(dir, temp);
@@ -66,7 +66,7 @@ int mr_publish_temp(struct mr_out_dir *dir, const char *name, const void *bytes,
     return r ? r : mr_out_small_file(dir, temp, bytes, len);
 }
 
-/* Room for the next file, which counts when its temporary is there. */
+/* Room for the next file; add_file counts it once its temporary exists. */
 static int next_file(struct mr_publish_set *s, const char *name, struct mr_publish_file **out)
 {
     struct mr_publish_file *grown = mr_grown(s->files, s->n, &s->cap, sizeof *grown);
@@ -142,22 +142,22 @@ int mr_publish_is_named(const struct mr_publish_set *s)
     return s->n && s->n_renamed == s->n;
 }
 
-/* All have their names, but the folder could not be synced: it is as good as any checkpoint, and is
- * removed as one. */
+/* All files have their names, but the folder could not be synced: remove it like any checkpoint. */
 static void take_back(struct mr_publish_set *s)
 {
     char(*rest)[MR_CKPT_MAX_NAME] = calloc(s->n, sizeof *rest);
     if (!rest)
-        return; /* whole, and said not to be there: that costs nobody anything */
+        return; /* it stays: whole, though reported as failed */
     for (size_t i = 0; i + 1 < s->n; i++)
         strcpy(rest[i], s->files[i].name);
     mr_publish_remove(s->dir, s->files[s->n - 1].name, rest, s->n - 1);
     free(rest);
 }
 
-/* What was renamed goes before the temporary of the last file, by which the next start would know
- * it for ours.  When an older checkpoint has been replaced, the new one is all there is, and it
- * stays. */
+/* Renamed files are removed before the temporary of the head, which proves to the next start that
+ * they are ours.  When the rename has replaced an older checkpoint, the new one is the only one,
+ * and stays.
+ */
 void mr_publish_undo(struct mr_publish_set *s)
 {
     if (mr_publish_is_named(s)) {
@@ -182,7 +182,7 @@ int mr_publish_remove(struct mr_out_dir *dir, const char *head, char (*rest)[MR_
     int r = mr_ckpt_temp_name(temp, head, mr_out_dir_token(dir));
     if (!r)
         r = mr_out_rename(dir, head, temp);
-    if (r == -ENOENT) /* an earlier attempt came further */
+    if (r == -ENOENT) /* an earlier attempt has renamed it */
         r = 0;
     if (!r)
         r = mr_out_sync_dir(dir);

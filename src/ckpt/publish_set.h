@@ -3,7 +3,7 @@
  *   begin -> (create, write, finish | small)* -> commit -> end      undo after a failure
  *
  * Files get their names in the order in which they were made, so the one that makes a checkpoint
- * valid comes last.  Until then they are temporaries that a start after a crash knows for ours
+ * valid comes last.  Until then they are temporaries that a start after a crash recognises
  * (ckpt_clean.h).  One thread at a time. */
 #ifndef MR_PUBLISH_SET_H
 #define MR_PUBLISH_SET_H
@@ -35,7 +35,7 @@ int mr_publish_finish(struct mr_publish_set *s, struct mr_out_file *f, int r, st
 /* The next file, a small one: all three at once. */
 int mr_publish_small(struct mr_publish_set *s, const char *name, const void *bytes, size_t len,
                      struct mr_error *err);
-/* Give them their names.  0: it exists, and a power cut does not take it. */
+/* Give them their names.  0: it exists, and survives a power cut. */
 int mr_publish_commit(struct mr_publish_set *s, struct mr_error *err);
 /* After a failure: nothing of it is left, and what it was to replace is as it was.  Where that
  * fails too, temporaries remain that tell the next start what to remove. */

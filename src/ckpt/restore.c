@@ -1,12 +1,12 @@
 /* restore.c - find the newest checkpoint whose every byte is right, and read it.
  *
- * Both folders are listed; no pointer file is asked.  Candidates are tried by generation
- * (ckpt_mark.h), newest first, on the fast tier before the slow one; those without a mark come
- * last, by step.  One whose mark cannot be read comes first and is looked at again: it gets its
- * place among the others if it can be read now, and is passed over if not.  One that does not
- * parse, lacks an array, has another shape or a wrong checksum is passed over with the reason.
- * Reading and verifying are one pass, straight into the arrays: a candidate that turns out bad at
- * its last byte has overwritten them, and the next one does so again. */
+ * Both folders are listed; no pointer file is read.  Candidates are tried by generation
+ * (ckpt_mark.h), newest first, on the fast tier before the slow one.  Those without a mark come
+ * last, by step.  One whose mark could not be read comes first and is read again: if that works, it
+ * gets its place among the others; if not, it is passed over.  A candidate that does not parse,
+ * lacks an array, or has another shape or a wrong checksum is passed over with the reason. Reading
+ * and verifying are one pass, straight into the arrays.  A candidate with a bad last byte has
+ * overwritten the arrays; the next one overwrites them again. */
 #include <millrace/checkpoint.h>
 
 #include "ckpt_mark.h"
@@ -62,7 +62,7 @@ static struct mr_device *device_of(const struct search *s, enum mr_checkpoint_ti
     return tier == MR_TIER_FAST ? s->o->storage : s->o->drain_storage;
 }
 
-/* A folder that is not there has nothing; of one that cannot be listed nobody knows. */
+/* A missing folder holds nothing.  What one that cannot be listed holds is unknown. */
 static int cannot_list(struct search *s, enum mr_checkpoint_tier tier, int code)
 {
     const char *dir = s->dirs[tier].path;
@@ -72,7 +72,7 @@ static int cannot_list(struct search *s, enum mr_checkpoint_tier tier, int code)
         return 0;
     if (s->o->passed_over)
         s->o->passed_over(s->o->passed_over_ctx, dir, mr_errno_text(code));
-    mr_fail(&s->unlisted, code, "%s: cannot be listed, so nobody knows what it holds: %s", dir,
+    mr_fail(&s->unlisted, code, "%s: cannot be listed, so its checkpoints are unknown: %s", dir,
             mr_errno_text(code));
     return 0;
 }
@@ -113,7 +113,7 @@ static int look(struct search *s, enum mr_checkpoint_tier tier, struct mr_error 
     return r ? mr_fail(err, r, "%s: no memory", dir) : 0;
 }
 
-/* An array that is there twice could be filled only once. */
+/* Of two arrays with one name only one would be filled. */
 static int check_names(const struct search *s, struct mr_error *err)
 {
     struct mr_tensor_table names = {0};
@@ -184,8 +184,8 @@ static void pass_over(const struct search *s, const struct candidate *c, const c
     s->o->passed_over(s->o->passed_over_ctx, path, why);
 }
 
-/* Candidate i has a mark that could not be read: now?  1: it has its place in the list, and another
- * one may be in this one. */
+/* The mark of candidate i could not be read: try again.  1: it can be read now, and the list is
+ * sorted again from i on. */
 static int look_again(struct search *s, size_t i, struct mr_error *err)
 {
     struct candidate *c = &s->list[i];

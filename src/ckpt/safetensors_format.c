@@ -12,8 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The header's bytes: read through an aligned buffer, for the file is not read through the cache.
- */
+/* Read the header's bytes.  The file is read around the page cache, so buffers are aligned. */
 static int read_header(const char *file, struct mr_in_file *f, uint8_t **out, uint64_t *bytes,
                        struct mr_error *err)
 {

@@ -16,7 +16,7 @@ const char *mr_st_type_name(int dtype);
 int mr_st_type_number(const char *name);
 
 /* The header's crc, its own eight digits taken as '0'; they are at *digits.  0, or -EBADMSG when
- * they are not to be found. */
+ * there are none. */
 int mr_st_header_crc(const uint8_t *header, size_t len, size_t *digits, uint32_t *crc);
 
 #endif

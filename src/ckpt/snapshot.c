@@ -1,7 +1,7 @@
 /* snapshot.c - see snapshot.h.
  *
- *   copier threads   the next piece nobody has, in the file's order, so that writing can begin
- *   before_write(t)  pieces of t that nobody has; then waits for the one or two that are under way
+ *   copier threads   copy the next unclaimed piece, in the file's order, so that writing can begin
+ *   before_write(t)  copies unclaimed pieces of t; then waits for those that others are copying
  *   chunk(i, c)      waits until chunk c has no piece left
  *
  * A piece is claimed and reported under the lock, about once per MiB copied, and copied outside it.

@@ -1,8 +1,9 @@
 /* snapshot.h - copy the registered arrays while training goes on.
  *
  * Weights do not change between two updates.  begin() only says that a copy is wanted; threads make
- * it, piece by piece, with its checksums.  Whoever is about to change a tensor calls before_write,
- * which copies what is left of that tensor itself or waits for who is at it, one piece at most.
+ * it, piece by piece, with its checksums.  A caller that is about to change a tensor calls
+ * before_write, which copies what is left of that tensor, and waits for a piece that another thread
+ * is copying, one at most.
  *
  * A shot is one copy: the image of a data file in memory.  There are one or two of them, allocated
  * and touched at opening; one is being copied at a time. */

@@ -192,8 +192,8 @@ static int remove_item(struct mr_tier *t, const struct mr_ckpt_item *item, struc
 {
     struct present there;
     struct mr_error why = {0};
-    /* None: somebody else removed it, or an attempt of ours came so far, and the next start goes on
-     * from its temporary. */
+    /* 0: somebody else removed it, or an attempt of ours renamed its head, and the next start goes
+     * on from there. */
     int ours = look_at(t, item, &there, &why);
     int unproven = ours == -EEXIST || ours == -EBADMSG || ours == -ENODATA || ours == -ENOENT;
     if (ours < 0 && !unproven)
@@ -471,7 +471,7 @@ static int read_back(struct mr_tier *t, size_t i, struct mr_error *err)
     return r;
 }
 
-/* One that was read back is among those from `first` on, or is found there now. */
+/* See that one of those from `first` on has been read back, or read one back now. */
 static int find_verified(struct mr_tier *t, size_t first, struct mr_error *err)
 {
     for (size_t i = first; i < t->list.n; i++)
@@ -481,19 +481,19 @@ static int find_verified(struct mr_tier *t, size_t first, struct mr_error *err)
     int r = -ENOENT;
     for (size_t i = t->list.n; r && i-- > first;)
         r = read_back(t, i, &why);
-    return r ? mr_fail(err, r, "old checkpoints stay, for no newer one can be read back: %s",
+    return r ? mr_fail(err, r, "old checkpoints stay, because no newer one can be read back: %s",
                        why.text)
              : 0;
 }
 
-/* All but the newest `keep` and `step`: how many went, or -errno when none could go.  One that
- * cannot be removed keeps the others from nothing; `err` has it. */
+/* Remove all but the newest `keep` and `step`: how many went, or -errno when none may go.  If one
+ * cannot be removed, `err` says so, and the others are removed all the same. */
 static int prune(struct mr_tier *t, int64_t step, struct mr_error *err)
 {
     size_t n = n_victims(t), before = t->list.n;
     int r = n ? find_verified(t, n, err) : 0;
     for (size_t i = 0; !r && n--;)
-        if ((int64_t)t->list.items[i].step == step || /* has only just come here */
+        if ((int64_t)t->list.items[i].step == step || /* was published just now */
             mr_tier_remove(t, t->list.items[i].step, err))
             i++;
     return r ? r : (int)(before - t->list.n);

@@ -1,4 +1,4 @@
-/* train_state.h - the names under which a training run's state stands in a checkpoint.
+/* train_state.h - the names of a training run's state in a checkpoint.
  *
  * A variable W has its moments beside it, as TensorFlow's AdamOptimizer names them.  The small
  * tensors are what a resumed run needs to continue bit for bit; docs/checkpoint-format.md tells

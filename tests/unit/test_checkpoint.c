@@ -245,7 +245,7 @@ static void a_step_can_be_saved_again(void **state)
     for (unsigned format = 0; format < 2; format++) {
         struct mr_checkpoint_opts o = {.format = format, .mode = MR_CHECKPOINT_SYNC};
         struct mr_checkpoint *c = kit_open(k, o, NULL);
-        for (uint64_t version = 3; version > 0; version--) {
+        for (uint64_t version = 4; version > 0; version--) {
             ckpt_kit_fill(k, 5, version - 1);
             assert_int_equal(mr_checkpoint_begin(c, 5, NULL), 0);
         }
@@ -253,7 +253,9 @@ static void a_step_can_be_saved_again(void **state)
         assert_int_equal(kit_restored(k, kit_fast, NULL), 5);
         assert_int_equal(kit_count(kit_fast, format ? ".safetensors" : ".index"), 1);
         assert_int_equal(kit_count(kit_fast, "-of-00001"), 1);
+        assert_true(kit_is_there(kit_fast, "model.ckpt.resaved-5.index"));
     }
+    check_formats(kit_fast);
     ckpt_kit_free(k);
 }
 

@@ -6,7 +6,7 @@
 #include "convert.h"
 #include "crc32c.h"
 #include "tf_bundle.h"
-#include "tf_state.h"
+#include "tf_state_reader.h"
 #include "train_state.h"
 #include "unit.h"
 

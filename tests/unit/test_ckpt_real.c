@@ -6,7 +6,7 @@
 #include "ckpt_file.h"
 #include "in_file.h"
 #include "tf_bundle.h"
-#include "tf_state.h"
+#include "tf_state_reader.h"
 #include "wire.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* test_tf_state.c - the `checkpoint` file: what others write, what we write, what is hostile. */
 #include "tf_state.h"
+#include "tf_state_reader.h"
 
 #include "unit.h"
 
