@@ -1,7 +1,7 @@
 /* scratch_dir.c - see scratch_dir.h.
  *
  * The process that uses a folder holds an exclusive flock on it, which ends with the process in any
- * case.  So a folder with our name and without a lock is nobody's: whoever finds it takes the lock,
+ * case.  So a folder with our name and without a lock is stale: the next one takes the lock,
  * removes it, and lets go.  A folder that was just made and not locked yet looks the same; its
  * maker therefore looks, once it has the lock, whether the folder still exists, and makes another
  * if not.
