@@ -185,8 +185,8 @@ static void on_progress(void *ctx, const struct mr_study_progress *now)
 
 /* ---- before ---- */
 
-/* The folder that the data set is in: on the same storage, if it is no mount point, and not among
- * the samples.  0 when there is none that can be written. */
+/* The folder that holds the data set: on the same storage unless the data set is a mount point,
+ * and not among the samples.  0 when it cannot be written. */
 static int beside_data(const struct session *s, char *parent)
 {
     struct stat data, up;
@@ -212,8 +212,7 @@ static unsigned n_runs(const struct session *s)
     return s->o->study_runs ? s->o->study_runs : runs;
 }
 
-/* What is measured from now on rests on this.  Photos that are still to be made will be in `dir`.
- */
+/* What results from now on rest on.  Photos that are not made yet will be in `dir`. */
 static void take_basis(struct session *s)
 {
     char sample[PATH_MAX], scratch[PATH_MAX];
@@ -399,8 +398,7 @@ static int conclude(struct session *s, struct output *out)
     return status || is_empty(s);
 }
 
-/* Without data there is nothing to run, but there is a page that says so.  An earlier study's page
- * is left alone. */
+/* Without data nothing runs, and the page says so.  An earlier study's page stays. */
 static void report_no_data(struct session *s, struct output *out)
 {
     struct mr_json *earlier = study_read(s->dir, "results.json");

@@ -78,7 +78,7 @@ static const char *const examples[N_COMMANDS] = {
                    "  millrace report before after\n",
 };
 
-/* Options of a command that has fewer stand in one list. */
+/* Options of a command that has fewer are one list. */
 #define MANY_OPTIONS 15
 
 static int in_groups(enum command c)

@@ -33,10 +33,10 @@ static void warn(const struct mr_trace_log *log, const char *path)
         say("warning: %s: %llu event%s missing, dropped while it was recorded\n", path,
             (unsigned long long)log->dropped, log->dropped == 1 ? " is" : "s are");
     if (log->cut)
-        say("warning: %s: the file ends early; this is what stands before that\n", path);
+        say("warning: %s: the file ends early; this is what comes before its end\n", path);
     if (log->damaged_at)
-        say("warning: %s: makes no sense from byte %llu on; this is what stands before that\n",
-            path, (unsigned long long)log->damaged_at);
+        say("warning: %s: is damaged from byte %llu on; this is what comes before that\n", path,
+            (unsigned long long)log->damaged_at);
     if (log->n_unfinished)
         say("warning: %s: %llu span%s no end and %s left out\n", path,
             (unsigned long long)log->n_unfinished, log->n_unfinished == 1 ? " has" : "s have",

@@ -43,7 +43,7 @@ const struct command_row command_table[N_COMMANDS] = {
         {"checkpoint", "ls|verify|convert|restore PATH",
          "list, verify, convert, restore checkpoints",
          "Checkpoints of TensorFlow (version 2: .index, .data, .meta) and safetensors files, "
-         "whoever wrote them. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
+         "of any writer. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
          "or a .safetensors file. 'ls' lists a folder's checkpoints, newest first, or the "
          "tensors of one. 'verify' reads every byte back, compares it with its checksum and "
          "names the tensor of the first bad one; of a folder, all are verified. A safetensors "
@@ -373,7 +373,7 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
-/* As many wrong letters as may still be a slip; two letters that changed places count as two. */
+/* Wrong letters that still count as a typing error; two swapped letters count as two. */
 static unsigned slips(const char *name)
 {
     size_t n = strlen(name);

@@ -12,17 +12,17 @@ struct output {
     int quiet;        /* the JSON goes to standard output, and nothing else does */
 };
 
-/* At the start of the program: a standard stream that is closed stays unusable and never becomes
- * some file of ours, and a reader that goes away is an error like any other, not the end. */
+/* At the start of the program: keep closed standard streams from becoming files of ours, and
+ * make a reader that goes away an error like any other (EPIPE), not a signal. */
 void output_begin(void);
-/* For text that somebody pages through: a reader that goes away ends the program without a word, as
- * with any other filter. */
+/* For text that is paged through: a reader that goes away ends the program silently, as with any
+ * other filter. */
 void output_for_a_reader(void);
 /* At its end: `status`, or 1 with a message when standard output could not be written. */
 int output_end(int status);
 
-/* Can the JSON file be written?  A wrong path is known before the work, and an earlier file stays
- * until there is a result.  0 or 1 with a message. */
+/* Check that the JSON file can be written, before the work; an earlier file stays until there is
+ * a result.  0 or 1 with a message. */
 int output_open(const struct options *o, struct output *out);
 /* Write {"command", "version", "environment", "results"}.  Takes `results`.
  * `storage` is a path whose file system goes into the environment.  0 or 1 with a message. */

@@ -4,14 +4,13 @@
 
 #include <stdint.h>
 
-/* From now on Ctrl-C, SIGTERM and a terminal that goes away ask for an orderly end; a second one of
- * the first two ends at once. */
+/* From now on Ctrl-C, SIGTERM and a closed terminal ask for an orderly end; a second Ctrl-C or
+ * SIGTERM ends at once. */
 void terminal_catch_signals(void);
 /* Nonzero after such a request; fits as a should_stop callback. */
 int terminal_interrupted(void *unused);
 
-/* One line on standard error that is drawn over and over, with the time that is left; nothing
- * unless that is a terminal. */
+/* One line on standard error that is redrawn, with the time that is left; only on a terminal. */
 void progress_show(const char *what, uint64_t done, uint64_t total);
 /* The same with words that change while the work, known by its key, is one. */
 void progress_step(const char *key, const char *what, uint64_t done, uint64_t total);

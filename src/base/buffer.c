@@ -32,9 +32,9 @@ static void *map_at(uintptr_t hint, size_t cap)
     return mmap((void *)hint, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* A large mapping begins at a multiple of MR_HUGE_BYTES.  Where the kernel does not see to that
- * itself, a larger one shows where there is room; should another thread take it, the place is no
- * longer good, but the memory is. */
+/* A large mapping begins at a multiple of MR_HUGE_BYTES.  Where the kernel does not align it, a
+ * larger mapping finds room for an aligned one.  Should another thread take that room first, the
+ * result is unaligned but valid. */
 static void *map(size_t cap)
 {
     void *data = map_at(0, cap);

@@ -1,7 +1,6 @@
-/* bytes.h - a string of bytes that grows at its end.
- *
- * Appending does not report failure: after one that found no memory nothing more is added, and
- * `error` says so.  Check it once, when all is written. */
+/* bytes.h - a string of bytes that grows at its end.  Appending does not report failure: once
+ * there is no memory, nothing more is added, and `error` says so.  Check it once, when all is
+ * written. */
 #ifndef MR_BYTES_H
 #define MR_BYTES_H
 

@@ -12,13 +12,13 @@ static inline struct timespec mr_clock_at(uint64_t ns)
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
 }
-/* User and system time of all threads so far, those that the kernel runs for io_uring included. */
+/* User and system time of all threads so far, including the kernel's for io_uring. */
 uint64_t mr_clock_process_cpu_ns(void);
 /* Of the thread that asks, without those. */
 uint64_t mr_clock_thread_cpu_ns(void);
 
-/* Between two looks at something that is about to happen: some tens of cycles, kind to whoever
- * shares the core. */
+/* Between two polls of something that is about to happen: some tens of cycles, which leave the core
+ * to its other thread. */
 static inline void mr_clock_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,11 +1,11 @@
-/* inflate.h - deflate's streams taken apart, a piece at a time: zlib, for whoever needs it. */
+/* inflate.h - inflate a stream piece by piece: zlib, which only base knows. */
 #ifndef MR_INFLATE_H
 #define MR_INFLATE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum mr_inflate_kind { MR_INFLATE_ZLIB, MR_INFLATE_GZIP }; /* what stands around the stream */
+enum mr_inflate_kind { MR_INFLATE_ZLIB, MR_INFLATE_GZIP }; /* the stream's wrapper */
 
 enum mr_inflate_said {
     MR_INFLATE_MORE,  /* it got on: call again with more input or room */

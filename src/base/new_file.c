@@ -200,8 +200,8 @@ static void close_folder(struct mr_new_file *f)
     f->folder = -1;
 }
 
-/* The folder's descriptor in out, and what stands there; a copy of a descriptor in out->fd when it
- * is one of ours. */
+/* The folder's descriptor in out, and what is at the name; a copy of a descriptor in out->fd when
+ * it is one of ours. */
 static int open_folder(const char *path, struct mr_new_file *out, struct present *p)
 {
     char folder[PATH_MAX];

@@ -64,9 +64,9 @@ struct mr_baseline_result {
 
 struct mr_baseline_opts { /* zero means default */
     const char *dir;
-    uint64_t size;       /* of the file; 0 = MR_BASELINE_SIZE; whole MiB count */
-    unsigned runs;       /* 0 = 6 */
-    unsigned n_patterns; /* only the first so many; 0 = all (later ones read the file of seq) */
+    uint64_t size;            /* of the file; 0 = MR_BASELINE_SIZE; whole MiB count */
+    unsigned runs;            /* 0 = 6 */
+    unsigned n_patterns;      /* only the first n; 0 = all (later ones read the file of seq) */
     struct mr_device *device; /* emulated, borrowed; NULL = the real storage */
     const char *device_name;
     enum mr_raw_engine engine;
@@ -88,8 +88,8 @@ struct mr_baseline {
     char warning[400];         /* what a reader of the figures should know; "" if nothing */
 };
 
-/* Measure everything.  On -ECANCELED *out holds what was measured until there.  Free by fini in any
- * case. */
+/* Measure everything.  On -ECANCELED *out holds what was measured so far.  Always free it by
+ * fini. */
 int mr_baseline_run(const struct mr_baseline_opts *opts, struct mr_baseline *out,
                     struct mr_error *err);
 void mr_baseline_fini(struct mr_baseline *b);

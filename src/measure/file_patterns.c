@@ -210,8 +210,8 @@ static int write_in_order(struct mr_baseline_state *b, struct mr_baseline_sample
     return r;
 }
 
-/* The same reads again with buffers in ordinary pages, of which a request of several needs as many
- * segments.  Where bytes are copied, or a request is one page, there is nothing to see. */
+/* The same reads with buffers in ordinary pages: a request needs one segment for each.  Where
+ * bytes are copied, or a request is one page, that makes no difference. */
 static int read_to_ordinary(struct mr_baseline_state *b, struct mr_raw_job *job,
                             struct mr_baseline_sample *out)
 {

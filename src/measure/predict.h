@@ -1,8 +1,8 @@
 /* predict.h - how fast a pipeline will be before it is built.
  *
- * What the storage delivers with so many reads under way (a curve, measured or computed from a
- * profile), what an image costs in CPU time, and how many of each may be under way at once: from
- * these a small simulation plays some thousand samples through the pipeline. */
+ * What the storage delivers over the number of outstanding reads (a curve, measured or computed
+ * from a profile), what an image costs in CPU time, and how many of each may be under way at once:
+ * from these a small simulation plays some thousand samples through the pipeline. */
 #ifndef MR_PREDICT_H
 #define MR_PREDICT_H
 
@@ -40,8 +40,8 @@ struct mr_predict_input {
 /* What an emulated device yields of files of this size at depths 1, 2, 4, ... 128. */
 void mr_predict_curve(const struct mr_device_profile *p, double file_bytes,
                       struct mr_read_curve *out);
-/* Images a second that come out of the pipeline and are trained on, if somebody trains; INFINITY
- * where nothing takes any time.  0 or -ENOMEM. */
+/* Images a second that the pipeline delivers, and that the accelerator, if any, trains on;
+ * INFINITY where nothing takes any time.  0 or -ENOMEM. */
 int mr_predict_rate(const struct mr_predict_input *in, double *per_s);
 
 #endif

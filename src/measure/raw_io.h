@@ -1,8 +1,8 @@
 /* raw_io.h - operations on one open file, `depth` of them at once, timed.
  *
- * Where and how large operation number i is, is a function of i; what is timed is the device, not
- * the way to ask: io_uring keeps the operations under way from one thread, and where that is not
- * to be had as many threads as operations read and write. */
+ * The place and size of operation i are functions of i.  io_uring keeps all operations outstanding
+ * from one thread; where it is unavailable, each operation has a thread.  So the device is timed,
+ * not the way to ask it. */
 #ifndef MR_RAW_IO_H
 #define MR_RAW_IO_H
 

@@ -1,4 +1,4 @@
-/* raw_threads.c - the operations of raw_io.h by as many threads as there are to be under way.
+/* raw_threads.c - the operations of raw_io.h, with a thread for each outstanding one.
  *
  * Each thread takes the next number, does the operation, waits for the emulated device if there is
  * one, and counts in its own result; the caller reports progress and adds up at the end.  All
@@ -22,7 +22,7 @@
 #define PROGRESS_NS 100000000
 #define STACK_BYTES (128 << 10)
 
-struct crew {
+struct team {
     const struct mr_raw_job *job;
     atomic_uint_fast64_t next, n_done;
     atomic_int stop, cut;
@@ -37,7 +37,7 @@ struct crew {
 };
 
 struct worker {
-    struct crew *crew;
+    struct team *team;
     struct mr_raw_slot *slot;
     pthread_t thread;
     struct mr_raw_result result;
@@ -63,7 +63,7 @@ static void transfer(struct mr_raw_op *op)
 }
 
 /* A number to work on, or 0 when there is none or no time. */
-static int take(struct crew *c, uint64_t *i)
+static int take(struct team *c, uint64_t *i)
 {
     if (atomic_load(&c->stop))
         return 0;
@@ -76,7 +76,7 @@ static int take(struct crew *c, uint64_t *i)
     return *i < c->job->n_ops;
 }
 
-static void note_failure(struct crew *c, const struct mr_raw_slot *s)
+static void note_failure(struct team *c, const struct mr_raw_slot *s)
 {
     atomic_store(&c->stop, 1);
     pthread_mutex_lock(&c->mu);
@@ -88,7 +88,7 @@ static void note_failure(struct crew *c, const struct mr_raw_slot *s)
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    struct crew *c = w->crew;
+    struct team *c = w->team;
     uint64_t i;
     pthread_mutex_lock(&c->mu);
     while (!c->go)
@@ -114,7 +114,7 @@ static void *work(void *arg)
 }
 
 /* Report until the workers are gone. */
-static void watch(struct crew *c)
+static void watch(struct team *c)
 {
     const struct mr_raw_job *job = c->job;
     pthread_mutex_lock(&c->mu);
@@ -141,7 +141,7 @@ static void watch(struct crew *c)
 }
 
 /* Start them all, or none that would do anything. */
-static unsigned start(struct crew *c, struct worker *workers, struct mr_raw_slot *slots)
+static unsigned start(struct team *c, struct worker *workers, struct mr_raw_slot *slots)
 {
     pthread_attr_t attr;
     unsigned n = 0;
@@ -149,7 +149,7 @@ static unsigned start(struct crew *c, struct worker *workers, struct mr_raw_slot
     if (!r) {
         pthread_attr_setstacksize(&attr, STACK_BYTES);
         for (; !r && n < c->job->depth; n += !r) {
-            workers[n].crew = c;
+            workers[n].team = c;
             workers[n].slot = &slots[n];
             r = -pthread_create(&workers[n].thread, &attr, work, &workers[n]);
         }
@@ -166,7 +166,7 @@ static unsigned start(struct crew *c, struct worker *workers, struct mr_raw_slot
 int mr_raw_threads_run(struct mr_raw_slot *slots, const struct mr_raw_job *job,
                        struct mr_raw_result *out, struct mr_error *err)
 {
-    struct crew c = {.job = job};
+    struct team c = {.job = job};
     pthread_condattr_t monotonic;
     struct worker *workers = calloc(job->depth, sizeof *workers);
     if (!workers)

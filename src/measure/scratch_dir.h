@@ -1,8 +1,7 @@
 /* scratch_dir.h - a folder for files that exist only while something is measured.
  *
  * It is called .millrace-scratch-HOST-BOOT-XXXXXX and goes with everything in it when it is closed.
- * What an earlier process on this host that was killed left behind is recognised by its lock, which
- * nobody holds any more, and removed. */
+ * Folders that killed processes of this host left behind are removed: their locks are free. */
 #ifndef MR_SCRATCH_DIR_H
 #define MR_SCRATCH_DIR_H
 

@@ -54,8 +54,8 @@ struct mr_verdict {
 };
 
 struct mr_device_profile;
-/* What an emulated device can deliver at the most of files of this size, read one here and one
- * there, in bytes/s. */
+/* The most that an emulated device can deliver of files of this size, read in random order, in
+ * bytes/s. */
 double mr_verdict_ceiling(const struct mr_device_profile *p, double file_bytes);
 
 void mr_verdict_judge(const struct mr_verdict_input *in, struct mr_verdict *out);

@@ -1,4 +1,4 @@
-/* wake_delay.h - how late a sleeper goes on while others compute.
+/* wake_delay.h - how late a sleeping thread wakes while others compute.
  *
  *   mr_wake_delay_begin(&w);  ... the machine is made busy ...  mean_s = mr_wake_delay_end(w);
  *

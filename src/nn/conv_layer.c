@@ -11,7 +11,7 @@
  * convolution of dy with the weights turned by 180 degrees and in and out exchanged.
  *
  * The master weights are TensorFlow's.  What oneDNN wants is reordered from them before each
- * forward, so that whoever changes the master has nothing else to do. */
+ * forward, so that a change of the master needs nothing else. */
 #include "conv_stem.h"
 #include "layers.h"
 

@@ -105,7 +105,7 @@ static struct dropout *dropout_of(struct graph *g, const struct layer *l, struct
     return d;
 }
 
-/* Which value is dropped depends on where it stands in memory, so images are put into NHWC. */
+/* Which value is dropped depends on its place in memory, so images are put into NHWC. */
 static struct tensor *plain_layout(struct graph *g, const struct layer *l, enum op_list list,
                                    struct tensor *t, enum region region)
 {

@@ -187,7 +187,7 @@ static int is_above_0(const struct mr_figures *f, unsigned k, unsigned n_tested)
     return !isfinite(f->spread[k]) || f->zero_p[k] * n_tested < CHANCE || f->zero_p[k] < LARGE;
 }
 
-/* Is the difference more than noise, where so many figures are compared? */
+/* Is the difference more than noise, on a page with n_tested figures? */
 static int counts(const struct mr_measure *m, const struct mr_figures *f, unsigned n_tested)
 {
     double a = f->x[0], b = f->x[1];

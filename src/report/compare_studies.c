@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* 1 when both have the experiment; else the page says who has not. */
+/* 1 when both studies have the experiment; else the page says which one lacks it. */
 static int both_have(const struct mr_pair *p, const struct mr_view v[2])
 {
     if (v[0].e && v[1].e)

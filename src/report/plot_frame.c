@@ -251,7 +251,7 @@ static void draw_rows(struct mr_frame *f)
     }
 }
 
-/* Are there so few marks that the picture need not be wide? */
+/* Do few enough marks fit into a narrow picture? */
 static int is_narrow(const struct mr_plot *p)
 {
     double place[FEW] = {0};

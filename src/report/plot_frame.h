@@ -6,7 +6,7 @@
 #include "scale.h"
 
 #define MR_PLOT_WIDTH  760.0
-#define MR_PLOT_NARROW 440.0 /* with so few marks that it can be read on a phone */
+#define MR_PLOT_NARROW 440.0 /* with few marks: readable on a phone */
 #define MR_PLOT_HEIGHT 360.0
 
 struct mr_frame {

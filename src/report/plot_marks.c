@@ -177,7 +177,7 @@ static void begin_zoom(struct mr_frame *f)
                   f->left, f->top, w, h, f->left, f->top, w, h, f->x.lo, f->x.hi);
 }
 
-/* The values at one moment, for whoever points there; at most MOMENTS of them. */
+/* The values at one moment, shown where the pointer is; at most MOMENTS of them. */
 static void draw_moments(struct mr_frame *f)
 {
     const struct mr_plot *p = f->p;

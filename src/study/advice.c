@@ -21,8 +21,8 @@
 
 #define MOST_STEPS 400
 #define SPIN_S     (MR_DEVICE_SPIN_NS / 1e9)
-/* Batches ahead where somebody trains: now and then others on the machine hold input up for longer
- * than one batch lasts, and what an accelerator misses it does not make up for. */
+/* Prefetch for an accelerator.  Now and then other programs delay input for longer than one
+ * batch lasts, and an accelerator does not catch up. */
 #define IN_RESERVE 3
 #define AGREE      0.10 /* how far the model may be from what was measured */
 
@@ -34,7 +34,7 @@ struct run {
     double late_share; /* 0: none, or not emulated */
 };
 
-/* What so many steps can touch: evict it or, for an emulated storage, have it in memory. */
+/* What these steps can touch: evict it or, for an emulated storage, have it in memory. */
 static int make_ready(const struct mr_advice_opts *o, const struct mr_train_opts *t,
                       struct run *out, struct mr_error *err)
 {
@@ -49,8 +49,7 @@ static int make_ready(const struct mr_advice_opts *o, const struct mr_train_opts
     return r ? mr_fail(err, r, "the data set cannot be evicted: %s", mr_errno_text(r)) : 0;
 }
 
-/* One run with somebody who trains; the first step, for which nothing could be fetched before, is
- * left out. */
+/* One run with an accelerator.  The first step is left out: nothing could be prefetched for it. */
 static int train_once(const struct mr_advice_opts *o, const struct mr_train_opts *t,
                       struct run *out, struct mr_error *err)
 {
@@ -128,8 +127,8 @@ static void on_tier(const struct search *s, struct mr_predict_input *in)
     in->image_cpu_s = s->f->warm_cpu_s + in->read_cpu_s;
 }
 
-/* A worker that waits for an emulated storage spends the last moment of it on a core.  With a ring
- * it has other samples to map meanwhile, and need not. */
+/* A worker that waits for an emulated storage spins at the end of the wait.  With a ring it maps
+ * other samples instead. */
 static void leave_spinning_out(struct mr_predict_input *in, double warm_cpu_s)
 {
     double spun = fmin(fmin(in->read_cpu_s, SPIN_S), fmax(in->image_cpu_s - warm_cpu_s, 0));
@@ -184,9 +183,9 @@ static void consider_reads(struct search *s, struct mr_setup c)
     consider(s, c);
 }
 
-/* Every candidate: the present one first, then more threads, then io_uring.  A batch is handed on
- * when its last sample is there, so with scarcely room for the reads under way places stay empty:
- * there is always plenty. */
+/* Every candidate: the present one first, then more threads, then io_uring.  A batch is
+ * delivered when its last sample is there, so slots stay empty where there is barely room for
+ * the outstanding reads: candidates always have enough room. */
 static void search(struct search *s, int with_ring)
 {
     const struct mr_setup *now = &s->o->now;
@@ -273,8 +272,8 @@ static int proof(struct rounds *r, unsigned i)
     return 0;
 }
 
-/* The control and the recommended configuration; every other round begins with the second.  A run
- * from a real storage begins with evicting the files that the control wants cached: it has the
+/* The control and the recommended configuration; every other round begins with the second.  A
+ * run from a real storage first evicts the files that the control needs cached, so it has the
  * control once, after the rounds. */
 static int one_round(void *ctx, unsigned i)
 {
@@ -351,8 +350,8 @@ int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
     return 0;
 }
 
-/* If the cores became faster between the two measurements, all of that is taken off the gain: how
- * much of it the change would have had anyway is not known. */
+/* If the cores became faster between the two measurements, all of that is subtracted from the
+ * gain: nobody knows how much of it the change would have had anyway. */
 double mr_advice_gain(const struct mr_findings *f, const struct mr_advice *a)
 {
     return a->measured.per_s / f->cold / fmax(a->measured.control, 1) - 1;

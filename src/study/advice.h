@@ -31,7 +31,8 @@ struct mr_advice_opts {
     unsigned runs;
     unsigned cpu_rounds; /* of decoding cached images in three ways; 0 = twice as many as runs */
     double box_s;        /* of a run, */
-    uint64_t least; /* or more, up to MR_LONGER times, until it has so many samples of a storage */
+    uint64_t
+        least; /* or more, up to MR_LONGER times, until it has this many samples of a storage */
     uint64_t seed;
     void (*say)(void *ctx, const char *what);
     int (*should_stop)(void *ctx);
@@ -59,11 +60,11 @@ struct mr_findings {
     const char *proof;              /* the same of the runs that read only, all of them */
 };
 
-/* What a configuration was measured to deliver, with a control: how fast cached images are decoded,
- * of how fast they were when the findings were taken; in turns with it, or after it where runs
- * begin with evicting those images.  What others do on a machine changes within seconds, and a
- * prediction for the cores as they were is not one for the cores as they are.
- */
+/* What a configuration was measured to deliver, with a control: the rate of decoding cached
+ * images, divided by that rate when the findings were taken.  The control runs in turns with the
+ * configuration, or after it where runs begin by evicting those images.  Other programs change
+ * within seconds how much of the cores is left, and a prediction holds for the cores as they
+ * were. */
 struct mr_measured {
     double per_s;
     double control;
@@ -94,8 +95,8 @@ struct mr_advice {
 int mr_findings_take(const struct mr_advice_opts *o, struct mr_findings *out, struct mr_error *err);
 int mr_advice_prove(const struct mr_advice_opts *o, const struct mr_findings *f,
                     struct mr_advice *out, struct mr_error *err);
-/* What is recommended, with other findings or other data: images a second, predicted and measured,
- * of which about `expected_per_s` are expected. */
+/* The recommended configuration with other findings or other data: images a second, predicted,
+ * or measured where about `expected_per_s` are expected. */
 int mr_advice_predict(const struct mr_advice_opts *o, const struct mr_findings *f,
                       const struct mr_advice *a, double *per_s);
 int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *f,
@@ -105,8 +106,8 @@ int mr_advice_measure(const struct mr_advice_opts *o, const struct mr_findings *
 void mr_advice_settle(const struct mr_findings *f, struct mr_advice *a);
 /* What was gained over the present rate as measured: 0.1 is 10%. */
 double mr_advice_gain(const struct mr_findings *f, const struct mr_advice *a);
-/* The configuration to go on with, as advice: the recommended one, or else the present one with its
- * own prediction and measurement. */
+/* The configuration to continue with, as advice: the recommended one, or else the present one
+ * with its own prediction and measurement. */
 struct mr_advice mr_advice_in_use(const struct mr_advice_opts *o, const struct mr_findings *f,
                                   const struct mr_advice *a);
 

@@ -21,8 +21,8 @@ int mr_cache_sweep_sample(struct mr_cache_sweep *s, const struct mr_dataset *dat
 int mr_cache_sweep_data(struct mr_cache_sweep *s, const struct mr_dataset *data, int evict,
                         int (*should_stop)(void *ctx), void *ctx);
 
-/* The same for the first n samples of a pipeline's first epoch: all that a short run touches.  The
- * pipeline's options say their order, and who is asked whether to stop.  -ENOMEM is possible. */
+/* The same for the first n samples of a pipeline's first epoch: all that a short run touches.
+ * The pipeline's options give their order and `should_stop`.  -ENOMEM is possible. */
 int mr_cache_sweep_first(struct mr_cache_sweep *s, const struct mr_dataset *data,
                          const struct mr_pipeline_opts *pipe, uint64_t n, int evict);
 

@@ -30,7 +30,7 @@
 #define NAMES        64   /* lines of the list of one sample */
 #define WARM_SAMPLES 1536 /* as many of a larger set are read before, so that they are cached */
 #define COLD_SAMPLES 2048 /* a cold run has no more than that and */
-#define COLD_PER_S   4096 /* so many for each second: it may be a huge set, and all are evicted */
+#define COLD_PER_S   4096 /* samples for each second: the set may be huge, and all are evicted */
 #define MARGIN       1.5  /* times as many as are expected */
 #define FLAT         1.05 /* a curve that twice rises by less than that has ended */
 #define CROWD        2    /* workers a core, when they are to take turns */
@@ -186,9 +186,8 @@ struct warm_run {
     int64_t device_bytes; /* -1: cannot be known */
 };
 
-/* Everything from the cache and decoded.  Images keep every core busy then, so how long one holds a
- * core is what the rate says: CPU time, and the time that others on this machine, or its host, take
- * away. */
+/* Everything from the cache and decoded.  Every core is busy then, so the rate gives how long an
+ * image holds a core: its CPU time, and the time that other programs or the host take. */
 static int measure_warm(const struct mr_advice_opts *o, const struct mr_findings *f,
                         struct mr_setup s, struct warm_run *out, struct mr_error *err)
 {
@@ -268,9 +267,9 @@ static int otherwise(struct cpu_rounds *c, unsigned i, struct mr_setup s, double
     return r;
 }
 
-/* With a worker for each core, by a ring where there is one, and with more workers than cores, as
- * is good for slow storage.  Workers that take turns cost something: caches, switching, and batches
- * that wait for a worker which lost its core in the middle of a sample. */
+/* With a worker for each core, with a ring where there is one, and with more workers than cores,
+ * which helps with slow storage.  Workers that take turns have a cost: caches, context switches,
+ * and batches that wait for a worker which lost its core in the middle of a sample. */
 static int one_round(void *ctx, unsigned i)
 {
     struct cpu_rounds *c = ctx;
@@ -288,8 +287,8 @@ static int one_round(void *ctx, unsigned i)
     return r ? r : otherwise(c, i, crowd, &c->crowd[i], c->err);
 }
 
-/* The three ways take turns: what they differ by is less than what the machine changes by from one
- * second to the next. */
+/* The three ways take turns: they differ by less than the machine does from one second to the
+ * next. */
 static int measure_cpu(const struct mr_advice_opts *o, struct mr_findings *f, struct mr_error *err)
 {
     struct mr_advice_opts once = *o;
@@ -397,8 +396,8 @@ int mr_findings_control(const struct mr_advice_opts *o, const struct mr_findings
     return r;
 }
 
-/* The curve ends where twice as many reads yield no more, or where nobody tried more.  Reads that
- * use up the cores say nothing about the storage. */
+/* The curve ends where twice as many reads yield no more, or at the largest number tried.  Reads
+ * that use up the cores say nothing about the storage. */
 struct mr_read_ceiling mr_findings_ceiling(const struct mr_findings *f)
 {
     const struct mr_read_curve *c = &f->curve;

@@ -22,14 +22,14 @@ struct mr_draw_plan {
 /* Draw batches as fast as they come.  `keep` has no list of runs and need not be freed. */
 int mr_draw_run(const struct mr_advice_opts *o, const struct mr_draw_plan *d,
                 struct mr_bench_result *keep, struct mr_error *err);
-/* What changes when the same images are stored in other files, o->data: reading them, and their CPU
- * time; for configurations with no more reads at once.  All else is taken over from `before`,
- * except the rates of the whole pipeline, which mean nothing here. */
+/* Measure again what changes when the same images are stored in other files (o->data): their
+ * reads and their CPU time, for configurations with at most `reads` outstanding.  All else comes
+ * from `before`, except the rates of the whole pipeline, which mean nothing here. */
 int mr_findings_retake(const struct mr_advice_opts *o, double file_bytes, unsigned most_reads,
                        const struct mr_findings *before, struct mr_findings *out,
                        struct mr_error *err);
-/* How fast cached images are decoded now, of what it was when `f` was taken: what a prediction
- * rests on has changed by as much.  They are read before, whoever evicted them. */
+/* The rate of decoding cached images now, divided by that when `f` was taken: a prediction is
+ * off by as much.  The images are read into the cache first. */
 struct mr_control {
     double times;
     int64_t device_bytes; /* that were fetched all the same; -1: cannot be known */
@@ -43,13 +43,13 @@ struct mr_read_ceiling {
     int open;       /* more reads at once, or more cores, might yield more */
 };
 struct mr_read_ceiling mr_findings_ceiling(const struct mr_findings *f);
-/* What would have been found on cores that are so many times as fast. */
+/* What would have been found on cores that are `times` as fast. */
 void mr_findings_speed_up(struct mr_findings *f, double times);
 /* Batches under way with room for twice as many samples as there are reads or workers. */
 unsigned mr_enough_prefetch(unsigned batch, unsigned under_way);
 void mr_setup_fill(const struct mr_advice_opts *o, const struct mr_setup *s,
                    struct mr_pipeline_opts *p);
-/* Tell whoever wants to know what is being done. */
+/* Call opts->say, if there is one, with what begins now. */
 void mr_advice_say(const struct mr_advice_opts *o, const char *what);
 
 #endif

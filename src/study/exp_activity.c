@@ -49,8 +49,8 @@ static int n_steps(const struct mr_lab *lab)
     return lab->o->full ? 40 : 5;
 }
 
-/* The mean rate during each step, the first fill counted to the first one.  The last of them ended
- * at `end_s`: before the first there was more than the training. */
+/* The mean rate during each step; the first fill belongs to the first one.  Steps are placed
+ * backward from `end_s`, when the last one ended: sampling began before training did. */
 static struct mr_json *each_step(const struct mr_json *time, const struct mr_json *rate,
                                  const struct mr_train_result *r, double end_s)
 {

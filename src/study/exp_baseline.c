@@ -78,8 +78,8 @@ static void tell_command(struct mr_lab *lab, const struct mr_lab_storage *s,
                    s->device ? s->name : "");
 }
 
-/* The first is left out.  A quick study has time for one more of a slow profile, and for three of
- * one that is through in a fraction of a second, where a single late fsync would show. */
+/* The first run is left out.  A quick study has time for one more on a slow profile, and for
+ * three on one that takes a fraction of a second, where a single late fsync would show. */
 static unsigned n_runs(const struct mr_lab *lab, const struct mr_lab_storage *s)
 {
     if (!s->device || lab->o->full)

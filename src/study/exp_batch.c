@@ -15,8 +15,8 @@ static unsigned n_steps(const struct mr_lab *lab)
     return lab->o->full ? FULL_STEPS : QUICK_STEPS;
 }
 
-/* Seconds an image, of each step after the first, and their median.  The quickest would be less the
- * more steps there are, so a full study would not compare with a quick one. */
+/* Seconds an image, of each step after the first, and their median.  Not the fastest: it falls
+ * with the number of steps, and a full study would not compare with a quick one. */
 static int add_times(const struct mr_train_result *r, struct mr_batch_point *p,
                      struct mr_error *err)
 {

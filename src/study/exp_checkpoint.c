@@ -59,8 +59,8 @@ static struct mr_device *device(struct mr_lab *lab, const char *name)
     return NULL;
 }
 
-/* What each checkpoint stopped training for: from the step that it was begun after to the next one.
- */
+/* Seconds that each checkpoint stopped training: from the step after which it began to the next
+ * checkpoint. */
 static struct mr_json *stalls(const struct mr_train_result *r, unsigned every)
 {
     struct mr_json *list = mr_json_array();

@@ -1,7 +1,8 @@
 /* exp_files.c - what the data look like to the device: sizes of files, and the requests that
  * reading them makes (a storage vendor's study of ImageNet).
  *
- * A quick study looks at a choice of a large data set, and reads as much as it has time for. */
+ * A quick study looks at a random part of a large data set, and reads as much as it has time for.
+ */
 #include "lab.h"
 
 #include "errtext.h"
@@ -12,8 +13,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define SURVEY_S   1.5  /* quick: looking at sizes, */
-#define SURVEY_ALL 4096 /* so few are all looked at */
+#define SURVEY_S   1.5  /* quick: seconds for sizes, */
+#define SURVEY_ALL 4096 /* a set of at most this many is looked at whole */
 #define READ_S     1.5  /* and reading */
 #define READ_FILES 16384
 #define EVICT_S    0.5

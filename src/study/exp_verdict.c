@@ -88,10 +88,10 @@ static int run_synthetic(struct mr_lab *lab, const struct mr_accelerator_spec *d
     return code;
 }
 
-/* The same with images stored smaller, in the configuration to go on with.  That it could not be
- * tried is no reason to fail.  What it is compared with was measured right before, as others use
- * this machine more or less from minute to minute: the present configuration, which was measured
- * first of all, is run again. */
+/* The same with images stored smaller, in the configuration to continue with.  It is not an
+ * error when that could not be tried.  The load of a shared machine changes from minute to
+ * minute, so the comparison needs a measurement right before: the present configuration, which
+ * was measured first of all, is run again. */
 static int try_smaller(struct mr_lab *lab, const struct mr_advice_opts *o,
                        const struct mr_findings *f, const struct mr_advice *a, struct mr_json **out)
 {

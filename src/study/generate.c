@@ -279,8 +279,8 @@ static int write_out_one(const struct job *g, uint64_t index, struct mr_error *e
     return r ? mr_fail(err, r, "%s: %s", path, mr_errno_text(r)) : 0;
 }
 
-/* Before files are written out nobody can read them cold, and where they lie, which an emulated
- * disk asks, is not decided. */
+/* Files must be on the disk: only then can they be read cold, and only then do they have the
+ * places that an emulated disk asks for. */
 static int write_out(const struct job *g, struct mr_error *err)
 {
     int r = 0;

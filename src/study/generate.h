@@ -17,8 +17,8 @@ struct mr_generate_opts { /* zero means default */
     uint64_t seed;
     unsigned threads; /* 0 = one per online CPU */
     int again;        /* replace a set that is there */
-    /* Called in the calling thread, now and then and at the end, and while the last files are on
-     * their way to the disk; nonzero = stop. */
+    /* Called in the calling thread, now and then, while the last files are written back, and at
+     * the end; nonzero = stop. */
     int (*progress)(void *arg, uint64_t n_done, uint64_t n_all);
     void *arg;
 };

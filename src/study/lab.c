@@ -41,8 +41,8 @@ int mr_lab_should_stop(void *lab)
     return mr_lab_stopped(lab);
 }
 
-/* In a trace of the study, what begins: which experiment, on which storage.  The same is said many
- * times, by those who tell how far they are. */
+/* A mark in a trace of the study: which experiment begins, on which storage.  Progress reports
+ * repeat themselves; a mark does not. */
 static void mark(struct mr_lab *lab, const char *what)
 {
     char text[sizeof lab->marked];

@@ -72,15 +72,15 @@ struct mr_lab_input {  /* where the samples of a run came from */
     int all_evicted;   /* the whole data set was */
     double late_share; /* emulated: of the samples that the real one had later; else NaN */
 };
-/* Drop what a pipeline with these options draws in its first `n_batches` from the page cache, or as
- * much of it as `box_s` seconds are enough for (0: all); the number of batches.  A warning says
- * when that is unproven. */
+/* Evict what a pipeline with these options draws in its first `n_batches`, or as much of it as
+ * fits into `box_s` seconds (0: all); the number of batches.  A warning says when coldness is
+ * unproven. */
 uint64_t mr_lab_make_cold(struct mr_lab *lab, const struct mr_pipeline_opts *pipe,
                           uint64_t n_batches, double box_s, struct mr_lab_input *out);
-/* So many samples were bad: those that stood in for them were perhaps not evicted. */
+/* n samples were bad: their substitutes may not have been evicted. */
 void mr_lab_note_replaced(struct mr_lab *lab, struct mr_lab_input *input, uint64_t n);
-/* Before a training run: evict what it draws, and fetches ahead, or, where its storage is emulated,
- * read that into the page cache, as far as memory holds it.  Writes *out in any case. */
+/* Before a training run: evict what it draws and prefetches.  Where its storage is emulated,
+ * read that into the page cache instead, as far as memory holds it.  Always writes *out. */
 int mr_lab_make_ready(struct mr_lab *lab, const struct mr_train_opts *t, struct mr_lab_input *out);
 /* mr_train_run with input from `s`; notes and warns when it came late. */
 int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struct mr_train_opts *t,
@@ -89,8 +89,8 @@ int mr_lab_train(struct mr_lab *lab, const struct mr_lab_storage *s, const struc
 void mr_lab_check_late(struct mr_lab *lab, const char *storage, double late_share);
 /* Warn when `cold`, as a run reports it, is "unproven". */
 void mr_lab_check_cold(struct mr_lab *lab, const char *cold);
-/* 1 when point `k` of `n` in a row should be left out, which is counted: a quick study has used up
- * more than the time that was foreseen for the experiment.  The first and the last are never. */
+/* 1 when point `k` of a row of `n` should be left out, because a quick study has used up the
+ * experiment's time; the point is counted as left out.  Never the first or the last. */
 int mr_lab_skips(struct mr_lab *lab, unsigned k, unsigned n);
 /* Is there room for the study's checkpoints in scratch?  0, or -ENOSPC with words. */
 int mr_lab_checkpoint_room(struct mr_lab *lab, struct mr_error *err);

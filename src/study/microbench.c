@@ -78,7 +78,7 @@ static void hash_batch(struct mr_digest *d, const struct mr_batch *b)
     }
 }
 
-/* Is the box full, after so many batches? */
+/* Is the box full after `n` batches? */
 static int box_is_full(const struct mr_bench_opts *o, uint64_t n_batches, uint64_t n_samples,
                        uint64_t ns)
 {
@@ -86,8 +86,8 @@ static int box_is_full(const struct mr_bench_opts *o, uint64_t n_batches, uint64
     return n_batches >= 2 && boxes >= (n_samples < o->least ? MR_LONGER : 1);
 }
 
-/* Draw everything, or, timed, what fits into the box; *seconds from the first call to the last
- * batch.  A single batch would be all start and end, so there are at least two. */
+/* Draw everything, or what fits into the box; *seconds from the first call to the last batch.
+ * At least two batches: a single one would be start and end only. */
 static int draw_all(struct bench *b, struct mr_pipeline *p, const char *what, unsigned run,
                     int timed, struct mr_digest *digest, double *seconds)
 {
@@ -307,8 +307,8 @@ static struct mr_filesystem filesystem_of_data(const struct mr_dataset *data)
     return fs;
 }
 
-/* Data that fit into memory may come from there: unless they were evicted, and in every epoch after
- * the first even then. */
+/* Data that fit into memory may come from there: unless they were evicted, and even then in
+ * every epoch after the first. */
 static void warn_if_small(struct bench *b)
 {
     uint64_t memory = mr_memory_total_bytes();

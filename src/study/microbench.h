@@ -23,12 +23,12 @@ struct mr_bench_opts {
     struct mr_dataset *data;
     struct mr_pipeline_opts pipe; /* everything about the input; callbacks for errors included */
     unsigned runs;                /* at most MR_BENCH_MAX_RUNS */
-    /* A run ends with the batch that is drawn when so much time has passed, or behind those that
+    /* A run ends with the batch that is drawn when this time has passed, or behind those that
      * were evicted for it: 16,384 samples or what 0.3 s are enough for; 0 = never. */
     double box_s;
     uint64_t least;   /* samples that a run with a box should have: for these it goes on, up to
                        * MR_LONGER boxes */
-    uint64_t touched; /* a run reads no samples but the first so many of its order, so only these
+    uint64_t touched; /* a run reads only this many samples, the first of its order, so only these
                        * are evicted and looked at, and a box changes nothing of that; 0 = all */
     int cold, warm, drop_caches, hash;
     /* With an emulated storage: files are read into the page cache before the runs, for a moment.

@@ -122,7 +122,7 @@ static size_t header_bytes(const struct mr_photo_plan *plan)
     return plan->optimize ? HEADER_OWN : plan->chroma == MR_CHROMA_GREY ? HEADER_GREY : HEADER_STD;
 }
 
-/* How much goes on in a photo that takes so many bits: quality 75 spends about a quarter of the
+/* How much detail a photo of that many bits has: quality 75 spends about a quarter of the
  * bits of quality 96 on the same picture. */
 static unsigned busyness(const struct mr_photo_plan *plan)
 {

@@ -11,7 +11,7 @@ struct mr_read_ahead_opts {
     struct mr_dataset *data;             /* borrows */
     const struct mr_pipeline_opts *pipe; /* of the run; with an emulated storage */
     uint64_t n_batches;                  /* that it draws; 0 = all */
-    double run_s;                        /* or as many as the storage delivers in so many seconds;
+    double run_s;                        /* or as many as the storage delivers in this time;
                                           * 0 = no such limit */
     double box_s;                        /* read for no longer than that; 0 = no such limit */
 };

@@ -1,6 +1,6 @@
 /* smaller_set.h - some images of a data set, stored as small as training allows.
  *
- * Images from all over the data set become JPEG files with a shorter side of so many pixels; those
+ * Images from all over the data set become JPEG files with a given shorter side; those
  * that are no larger already, or would need more bytes, stay as they are.  They lie in a folder of
  * their own, which goes with the set. */
 #ifndef MR_SMALLER_SET_H

@@ -1,7 +1,7 @@
 /* study.c - see study.h: the order of the experiments, and what happens when one fails.
  *
- * An experiment that was through in an earlier study is handed on as it was, so a study that was
- * interrupted goes on where it stopped.  The verdict comes last: it rests on the others. */
+ * An experiment that an earlier study finished is not run again, so an interrupted study continues
+ * where it stopped.  The verdict comes last: it rests on the others. */
 #include "study.h"
 
 #include "sample_set.h"

@@ -1,8 +1,8 @@
 /* study.h - the characterization of a machine: experiments, one after the other.
  *
  * Each experiment is a file of its own (exp_NAME.c) that yields an object of docs/json.md, "study".
- * The study itself only gives them what they share, and passes finished ones on; files and
- * terminal are the caller's. */
+ * The study gives them what they share, and passes results to the caller, who has the files and the
+ * terminal. */
 #ifndef MR_STUDY_H
 #define MR_STUDY_H
 
@@ -31,7 +31,7 @@ struct mr_study_opts {
     /* What is run instead of the experiments of experiments.h; NULL = these. */
     const struct mr_experiment_row *experiments; /* experiment.h */
     unsigned n_experiments;
-    /* A result of an earlier study of the same kind, taken over by the caller's leave; NULL = none.
+    /* The result of an earlier study of the same kind, to be used instead of a run; NULL = none.
      * Borrowed until the next call. */
     const struct mr_json *(*earlier)(void *ctx, const char *experiment);
     /* An experiment is through; takes `result`. */
@@ -46,8 +46,8 @@ double mr_study_estimate(const struct mr_study_opts *o);
 /* The mean size of a file; of more than 100,000 by every second, third... of them.  NaN when none
  * can be looked at. */
 double mr_study_file_bytes(const struct mr_dataset *data);
-/* 0, -ECANCELED, or -errno with words.  An experiment that fails is handed on with the reason in
- * its `missing`, and the study goes on. */
+/* 0, -ECANCELED, or -errno with words.  The result of an experiment that fails has the
+ * reason in its `missing`, and the study continues. */
 int mr_study_run(const struct mr_study_opts *o, struct mr_error *err);
 
 #endif

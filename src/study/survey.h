@@ -48,9 +48,9 @@ struct mr_survey_opts {
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     int (*should_stop)(void *ctx);
     void *ctx;
-    /* Look at samples in a random order until so many seconds have passed: whenever that is, they
-     * are a fair choice.  At no more than 131,072 then; samples of classes are not counted where
-     * there are more.  0 = at all of them, in order. */
+    /* Look at samples in a random order for this many seconds, so that they are a fair choice,
+     * and at no more than 131,072; where there are more, samples per class are not counted.  0 =
+     * at all of them, in order. */
     double box_s;
 };
 

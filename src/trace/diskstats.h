@@ -63,9 +63,9 @@ struct mr_disks {
 /* counter_bits 0: those of the running kernel. */
 void mr_disks_init(struct mr_disks *d, const char *sys_root, unsigned counter_bits);
 void mr_disks_fini(struct mr_disks *d);
-/* Take over a text of /proc/diskstats.  The first one is where counting begins; a device that comes
- * later counts from its own beginning.  Lines that make no sense are counted and passed over.
- * 0, -EBADMSG when there is no other line (it is no reading then), -ENOMEM when a new device got no
+/* Add a reading: the text of /proc/diskstats.  Counting begins with the first one; a device that
+ * appears later counts from its own beginning.  Damaged lines are counted and skipped.  0,
+ * -EBADMSG when there is no other line (then it is no reading), -ENOMEM when a new device got no
  * row. */
 int mr_disks_update(struct mr_disks *d, const char *text);
 /* An interval without a reading: nothing moved. */

@@ -9,7 +9,7 @@ struct mr_interval { /* [begin, end); empty when end <= begin */
     int64_t begin, end;
 };
 
-/* Times of hostile traces may be anything: sums and differences go as far as an integer goes. */
+/* Times of hostile traces may be anything: sums and differences saturate. */
 static inline int64_t mr_time_add(int64_t a, int64_t b)
 {
     int64_t r;

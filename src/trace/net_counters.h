@@ -30,8 +30,8 @@ struct mr_nets {
 };
 
 void mr_nets_fini(struct mr_nets *s); /* begin with {0} */
-/* As mr_disks_update and mr_disks_skip.  An interface that comes later counts from its beginning.
- */
+/* As mr_disks_update and mr_disks_skip.  An interface that appears later counts from its
+ * beginning. */
 int mr_nets_update(struct mr_nets *s, const char *text);
 void mr_nets_skip(struct mr_nets *s);
 

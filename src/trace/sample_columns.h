@@ -1,6 +1,5 @@
-/* sample_columns.h - a sample as named numbers: the columns of tables, CSV and JSON.
- *
- * A number that this system does not tell is NaN. */
+/* sample_columns.h - a sample as named numbers: the columns of tables, CSV and JSON.  A number
+ * that this system does not have is NaN. */
 #ifndef MR_SAMPLE_COLUMNS_H
 #define MR_SAMPLE_COLUMNS_H
 
@@ -85,8 +84,8 @@ extern const char *const mr_net_side_names[MR_NET_SIDES];   /* "receive", "trans
 
 double mr_column_value(const void *rates, const struct mr_column *c);
 
-/* Whether a device is one to show: named in `only` ("vda,/dev/sdb"), or with NULL any that has
- * moved and is no partition. */
+/* 1 when a device is to be shown: named in `only` ("vda,/dev/sdb"), or with NULL any that was
+ * used and is no partition. */
 int mr_disk_chosen(const struct mr_disk *d, const char *only);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * head and tail only grow; head - tail is what is inside.  An event is written before head is
  * stored with release order and read after head is loaded with acquire order; in the other
- * direction tail gives whole blocks back in the same way.  The two counters stand in different
+ * direction tail gives whole blocks back in the same way.  The two counters are in different
  * cache lines, and the producer looks at the consumer's only when it needs a block.
  *
  * The first touch of memory is slow, a microsecond a page and more, so memory is not gone through

@@ -29,7 +29,7 @@ struct mr_memory {
     uint64_t dirty_bytes, writeback_bytes;
 };
 
-/* Microseconds in which some task, or every task that was not idle, stood still for want of it. */
+/* Microseconds in which some task, or every task that was not idle, was stalled by a lack of it. */
 struct mr_pressure {
     uint64_t some_us, full_us;
 };

@@ -7,7 +7,7 @@
  *
  * Times are seconds since 1970, counted by the monotonic clock from the one moment at which the
  * wall clock was asked; nine decimals.  Its columns have no place for a step, a sample or bytes, so
- * these stand in the description as key=value, the file last: it may contain blanks.  A mark is a
+ * these are in the description as key=value, the file last: it may contain blanks.  A mark is a
  * row "Mark" of no length, with its name as the description; counters have no row. */
 #include "trace_writer.h"
 

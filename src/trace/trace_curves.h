@@ -4,8 +4,8 @@
 
 #include "sampler.h"
 
-/* Ten times a second, as counters of the trace that is on.  NULL where the system does not tell:
- * then there are spans only. */
+/* Ten times a second, as counters of the trace that is on.  NULL where the system has no such
+ * counters: then there are spans only. */
 struct mr_sampler *mr_trace_curves_open(void);
 /* Before mr_trace_stop, for the last values.  NULL is a no-op. */
 void mr_trace_curves_close(struct mr_sampler *s);

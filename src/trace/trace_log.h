@@ -1,7 +1,7 @@
 /* trace_log.h - a trace in memory, read from its file: ours, or a Chrome trace of another program.
  *
  * Whatever the file is, it is refused with words or yields sound events; a file that is cut or
- * damaged yields what stands before that place, and says so. */
+ * damaged yields what comes before that place, and says so. */
 #ifndef MR_TRACE_LOG_H
 #define MR_TRACE_LOG_H
 

@@ -28,8 +28,8 @@
 #define NAME_SHARE 0.99
 #define BOOT_ID    36 /* characters */
 
-/* Two traces with the same text here have the same CLOCK_MONOTONIC: it starts anew with each boot
- * and is shifted in a time namespace.  "" when the system does not tell. */
+/* Identifies CLOCK_MONOTONIC: two traces with the same text here have the same one.  It restarts
+ * with each boot and is shifted in a time namespace.  "" when it cannot be known. */
 static void name_clock(char name[MR_CLOCK_NAME])
 {
     char boot[48], space[32];

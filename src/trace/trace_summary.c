@@ -100,9 +100,8 @@ static void extent(const struct mr_trace_log *log, int64_t *begin, int64_t *end)
         *begin = *end = 0;
 }
 
-/* Put trace 1 on the clock of trace 0, which is called so.  Both may be far from the truth; what
- * counts is that they agree: on the monotonic clock if it is the same one, for nobody can set it.
- */
+/* Put trace 1 on the clock of trace 0, and name that clock.  The monotonic clock where both
+ * traces have the same one, as it cannot be set; else the wall clock. */
 static const char *join(struct mr_trace_summary *s, const int64_t begin[2])
 {
     const struct mr_trace_log *a = s->log[0], *b = s->log[1];

@@ -26,8 +26,8 @@ struct mr_trace_thread {
     unsigned line; /* where it is drawn: tid, or a number of its own for a lane */
 };
 
-/* What most events have in common with one shortly before them, as text, so that it is copied and
- * not made again.  A writer's own; zeroed at the start of a file. */
+/* Text that most events share with a recent one, copied instead of formatted again.  A writer's
+ * own; zeroed at the start of a file. */
 #define MR_SAME_TEXT 64
 struct mr_same_text {
     uint32_t key[3];

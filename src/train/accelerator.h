@@ -60,7 +60,7 @@ const struct mr_state_tensor *mr_accelerator_state(struct mr_accelerator *a, uns
 
 /* Adam's running powers; 0 when there is no state. */
 void mr_accelerator_powers(const struct mr_accelerator *a, float *beta1, float *beta2);
-/* After the state was restored: so many updates are in it. */
+/* After the state was restored: it holds n updates. */
 void mr_accelerator_set_progress(struct mr_accelerator *a, uint64_t step, float beta1, float beta2);
 
 /* An implementation. */

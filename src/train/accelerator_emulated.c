@@ -1,5 +1,5 @@
-/* accelerator_emulated.c - an accelerator as the host sees it: it takes a batch, is busy for so
- * many seconds, and uses no core.
+/* accelerator_emulated.c - an accelerator as the host sees it: it takes a batch, is busy for
+ * the step's seconds, and uses no core.
  *
  *     begin ............ wait ............ | update | rest |
  *     `------------------- the step's seconds -------------'
@@ -31,8 +31,8 @@ struct emulated {
     uint64_t update_ns; /* what the last update took, waiting left out */
 };
 
-/* When to begin the update of a step: four times as much before its end as the last one took, but
- * no more than an eighth of the step earlier than needed. */
+/* When to begin the update of a step: before its end by four times what the last update took,
+ * but at most an eighth of the step earlier than needed. */
 static uint64_t update_begins(const struct emulated *e, uint64_t start, uint64_t end)
 {
     uint64_t most = (end - start) / 8, spare = 3 * e->update_ns;

@@ -2,7 +2,7 @@
  *
  * An accelerator leaves all of them to the input.  On the CPU, computing takes every core and the
  * input takes what it needs from them: a batch is decoded in a fraction of the time that it is
- * computed on, so few workers are enough, and more of them would only take turns with the compute
+ * computed on, so few workers are enough, and more would only take turns with the compute
  * threads, which wait for each other at the end of every layer. */
 #include "cores.h"
 

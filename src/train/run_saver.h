@@ -22,8 +22,7 @@ struct mr_run_order {
 };
 
 struct mr_run_saver_opts {
-    /* Borrows during open.  `fresh` is for a run that begins, `run` is filled in for one that goes
-     * on. */
+    /* Borrows during open.  `fresh` is for a new run; `run` is filled in for a resumed one. */
     const struct mr_checkpoint_opts *how;
     unsigned every;            /* steps from one to the next */
     int resume;                /* begin from the newest that verifies, if there is one */

@@ -64,7 +64,7 @@ struct mr_train_result {
     double train_accuracy; /* over the last epoch's images as they were trained on; NaN */
     double eval_s;
     int reached;                         /* until_accuracy was */
-    double reached_s;                    /* after so many seconds of training and evaluating */
+    double reached_s;                    /* seconds of training and evaluating until then */
     int partial;                         /* stopped before all steps were through */
     struct mr_pipeline_stats stats;      /* of the input; zero when synthetic */
     uint64_t state_bytes;                /* that a checkpoint holds; 0 without one */
