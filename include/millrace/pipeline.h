@@ -8,6 +8,11 @@
  * is replaced by a draw from the whole data set, keyed by its position in the epoch and so the same
  * for every batch size and world, and reported through `on_error`.
  *
+ * Across fork(), a pipeline and its batches stay the parent's.  The child has copies without
+ * workers: mr_pipeline_next returns -ECHILD there, and mr_pipeline_close and mr_batch_unref do
+ * nothing, so that neither waits for threads that are not there; memory and descriptors go with the
+ * child, or with its exec.  A child that wants batches opens a pipeline of its own.
+ *
  * With an emulated device as `storage` a file arrives when that device would have delivered it; the
  * read latency in the statistics includes the time that this takes. */
 /* Example:
@@ -32,6 +37,7 @@
 
 #include <millrace/api.h>
 #include <millrace/dataset.h>
+#include <millrace/dtype.h>
 #include <millrace/image.h>
 #include <millrace/store.h>
 
@@ -49,17 +55,30 @@ enum mr_on_error {
     MR_ON_ERROR_FAIL, /* the batch with the first bad sample fails */
 };
 
+/* One array of a batch: an element, a vector, an image ... a sample. */
+#define MR_MAX_FIELDS 32
+#define MR_MAX_DIMS   8
+#define MR_FIELD_NAME 32 /* bytes of a name, its closing NUL included */
+struct mr_field {
+    const char *name;
+    enum mr_dtype dtype;
+    unsigned n_dims;             /* 0: one element a sample */
+    uint64_t shape[MR_MAX_DIMS]; /* of one sample, the slowest dimension first */
+    void *data;                  /* one sample behind the other, from a multiple of 64 on */
+};
+
 /* What a map callback is given. */
 struct mr_map_input {
-    const uint8_t *bytes; /* the file, NULL with `map_without_bytes` */
+    const uint8_t *bytes; /* the sample, NULL with `map_without_bytes` */
     size_t len;
     uint64_t index; /* in the data set */
     uint64_t key;   /* the sample's own random bits: f(seed, epoch, position in the epoch) */
     uint32_t label;
     unsigned worker; /* 0 .. threads - 1, never by two at once: for a context each */
+    void *const *field; /* where each of the declared fields of this sample goes */
 };
 
-/* Turn one sample into its slot of `map_bytes` bytes; called by several workers at once.  A negative errno means a bad sample: its slot is filled from another one. */
+/* Turn one sample into its slot of `map_bytes` bytes, or into its fields, of which `slot` is the first; called by several workers at once.  A negative errno means a bad sample: its slot is filled from another one. */
 typedef int mr_map_fn(void *ctx, const struct mr_map_input *in, void *slot);
 
 /* A sample that was replaced.  Strings are valid during the call. */
@@ -79,6 +98,15 @@ struct mr_bad_sample {
 struct mr_position {
     uint64_t epoch;   /* from 0 */
     uint64_t samples; /* of that epoch that have been consumed */
+};
+
+/* Where the memory of batches comes from: pinned memory, an arena, blocks that are kept from run to
+ * run.  Called while a pipeline is opened, by workers for samples beyond the usual size, and by
+ * whoever gives the last reference back; `ctx` must live until then.  Any thread. */
+struct mr_allocator {
+    void *(*alloc)(void *ctx, size_t size, size_t alignment); /* NULL: there is none */
+    void (*free)(void *ctx, void *memory, size_t size);
+    void *ctx;
 };
 
 struct mr_pipeline;
@@ -106,14 +134,20 @@ struct mr_pipeline_opts { /* zero means default */
     struct mr_position start; /* resume here */
     int start_on_next;        /* workers begin at the first mr_pipeline_next, not at open */
 
-    /* What becomes of a file: with `decode`, an image of the size and type that it says (copied);
-     * with `map`, whatever the callback makes; with neither, the file's bytes are the sample. */
+    /* What becomes of a sample: with `decode`, an image of the size and type that it says (copied):
+     * field `image`; with `map`, whatever the callback makes: the fields that it declares, or
+     * `map_bytes` of field `data`; with neither, its bytes.  The label is a field in all cases. */
     const struct mr_decoder_opts *decode;
     mr_map_fn *map;
     void *map_ctx;
-    size_t map_bytes;        /* size of a slot that `map` fills */
+    size_t map_bytes;              /* size of a slot that `map` fills, where it declares no fields */
+    const struct mr_field *fields; /* what `map` fills (copied; `data` is not looked at), */
+    unsigned n_fields;             /* less than MR_MAX_FIELDS; none is called `label` */
     int map_without_bytes;   /* do not read the file; `map` makes the sample */
     uint64_t max_file_bytes; /* larger files are bad samples; 0 = 64 MiB */
+
+    struct mr_allocator allocator; /* of batch memory; zero = our own, touched at opening */
+    int pollable;                  /* have a descriptor to poll: mr_pipeline_fd */
 
     enum mr_on_error on_error_policy;
     double max_error_share;   /* bad samples allowed among those tried (or the first 1,000, or the
@@ -141,9 +175,12 @@ struct mr_sample {
 struct mr_batch {
     uint64_t epoch, number;    /* number: what was consumed before, in whole world * batch */
     unsigned n;                /* samples */
-    uint8_t *data;             /* n slots of sample_bytes in a row; NULL when samples are files */
-    size_t sample_bytes;       /* 0 when samples are files */
+    uint8_t *data;             /* n slots of sample_bytes in a row: the first field; NULL when
+                                * samples are whole files */
+    size_t sample_bytes;       /* 0 when samples are whole files */
     struct mr_sample *samples; /* [n] */
+    unsigned n_fields;
+    const struct mr_field *fields; /* [n_fields] arrays of n samples; the last is `label`, int64 */
 };
 
 #define MR_N_REASONS 12 /* kinds of errors that are counted apart */
@@ -184,6 +221,12 @@ static inline int mr_pipeline_open(struct mr_dataset *data, const struct mr_pipe
  * next one; after the last epoch it is 0 again and again).  -EBUSY: `hold` batches are still held.
  */
 MR_API int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out);
+/* The same, but wait at most `wait_ns`: then -ETIMEDOUT, or -EAGAIN when that is 0.  Work goes on
+ * meanwhile; the next call is for the same batch. */
+MR_API int mr_pipeline_next_within(struct mr_pipeline *p, uint64_t wait_ns, struct mr_batch **out);
+/* A descriptor that poll() finds readable whenever the next call would not wait: for event loops.
+ * Only to be polled, and only until close.  -ENOTSUP: it was not opened with `pollable`. */
+MR_API int mr_pipeline_fd(const struct mr_pipeline *p);
 /* What has been consumed when the next call is made: store it, and open with .start set to it.  The
  * same for all ranks that have had as many batches; with keep_last, when some ranks have no part of
  * an epoch's last samples, the smallest of all ranks' is the one to store. */
@@ -206,6 +249,8 @@ MR_API const char *mr_pipeline_error(const struct mr_pipeline *p);
  * unref.  NULL is a no-op. */
 MR_API void mr_pipeline_close(struct mr_pipeline *p);
 
+/* The field of that name; NULL: there is none. */
+MR_API const struct mr_field *mr_batch_field(const struct mr_batch *b, const char *name);
 MR_API struct mr_batch *mr_batch_ref(struct mr_batch *b);
 MR_API void mr_batch_unref(struct mr_batch *b);
 

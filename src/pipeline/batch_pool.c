@@ -1,6 +1,6 @@
 /* batch_pool.c - memory of the batches.
  *
- *   with a map:      slab   = | slot 0 | slot 1 | ... |       map_bytes each, no gap: one tensor
+ *   with a map:      slab   = the fields, each one tensor     batch_layout.h
  *   without a map:   leaves = | file | file | ..| file |..|   about LEAF bytes each, handed out as
  *                                                             files are begun
  *
@@ -62,7 +62,7 @@ static void free_big(struct mr_batch_pool *pool, struct mr_big_file *big)
     if (!big)
         return;
     mr_batch_pool_count(pool, big->buf.cap, 0);
-    mr_buffer_fini(&big->buf);
+    mr_batch_memory_fini(&pool->allocator, &big->buf);
     free(big);
 }
 
@@ -77,7 +77,8 @@ static void pool_free(struct mr_batch_pool *pool)
         struct mr_work_batch *b = &pool->all[i];
         for (unsigned s = 0; b->big && s < pool->batch; s++)
             free_big(pool, b->big[s]);
-        mr_buffer_fini(&b->slab);
+        mr_batch_memory_fini(&pool->allocator, &b->slab);
+        free(b->field);
         free(b->leaf);
         free(b->big);
         free(b->place);
@@ -86,7 +87,7 @@ static void pool_free(struct mr_batch_pool *pool)
         free(b->cost);
         free(b->pub.samples);
     }
-    mr_buffer_fini(&pool->leaves);
+    mr_batch_memory_fini(&pool->allocator, &pool->leaves);
     free(pool->free_leaf);
     free(pool->all);
     pthread_cond_destroy(&pool->work);
@@ -96,14 +97,18 @@ static void pool_free(struct mr_batch_pool *pool)
 
 static int init_slab(struct mr_batch_pool *pool, struct mr_work_batch *b)
 {
-    size_t slab_bytes;
-    if (__builtin_mul_overflow(pool->slot_bytes, pool->batch, &slab_bytes) ||
-        mr_buffer_reserve(&b->slab, slab_bytes))
+    const struct mr_batch_layout *l = &pool->layout;
+    b->field = calloc(l->n, sizeof *b->field);
+    if (!b->field || mr_batch_memory_reserve(&pool->allocator, &b->slab, l->slab_bytes))
         return -ENOMEM;
-    mr_buffer_prefault(&b->slab);
+    mr_batch_memory_touch(&pool->allocator, &b->slab);
     mr_batch_pool_count(pool, 0, b->slab.cap);
-    b->pub.data = b->slab.data;
-    b->pub.sample_bytes = pool->slot_bytes;
+    mr_batch_layout_set(l, b->slab.data, b->field);
+    b->label = b->field[l->n - 1].data;
+    b->pub.data = l->sample_bytes ? b->slab.data : NULL;
+    b->pub.sample_bytes = l->sample_bytes;
+    b->pub.fields = b->field;
+    b->pub.n_fields = l->n;
     return 0;
 }
 
@@ -121,9 +126,9 @@ static int init_batch(struct mr_batch_pool *pool, struct mr_work_batch *b)
         b->place = calloc(pool->batch, sizeof *b->place);
         if (!b->leaf || !b->big || !b->place)
             return -ENOMEM;
-    } else if (init_slab(pool, b)) {
-        return -ENOMEM;
     }
+    if (init_slab(pool, b))
+        return -ENOMEM;
     b->next_free = pool->free;
     pool->free = b;
     return 0;
@@ -140,12 +145,12 @@ static int init_leaves(struct mr_batch_pool *pool)
         __builtin_mul_overflow(n, pool->leaf_bytes, &bytes))
         return -ENOMEM;
     pool->free_leaf = calloc(n, sizeof *pool->free_leaf);
-    if (!pool->free_leaf || mr_buffer_reserve(&pool->leaves, bytes))
+    if (!pool->free_leaf || mr_batch_memory_reserve(&pool->allocator, &pool->leaves, bytes))
         return -ENOMEM;
     size_t n_touched = TOUCHED / pool->leaf_bytes;
     n_touched = n_touched < n ? n_touched : n;
     struct mr_buffer touched = {pool->leaves.data, n_touched * pool->leaf_bytes};
-    mr_buffer_prefault(&touched);
+    mr_batch_memory_touch(&pool->allocator, &touched);
     mr_batch_pool_count(pool, 0, touched.cap);
     for (size_t i = 0; i < n; i++)
         pool->free_leaf[n - 1 - i] = pool->leaves.data + i * pool->leaf_bytes;
@@ -173,22 +178,31 @@ void mr_batch_pool_lock(struct mr_batch_pool *pool)
     pthread_mutex_lock(&pool->mu);
 }
 
-int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, int direct,
-                      struct mr_batch_pool **out, struct mr_error *err)
+int mr_batch_pool_new(unsigned n, const struct mr_pipeline_opts *o, struct mr_batch_pool **out,
+                      struct mr_error *err)
 {
     struct mr_batch_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return mr_fail(err, -ENOMEM, "no memory");
+    int r = mr_batch_layout_init(&pool->layout, o, err);
+    if (r) {
+        free(pool);
+        return r;
+    }
+    unsigned batch = o->batch;
+    size_t sample_bytes = pool->layout.sample_bytes;
     pthread_mutex_init(&pool->mu, NULL);
     pthread_cond_init(&pool->work, NULL);
     pool->refs = 1;
+    pool->pid = getpid();
+    pool->allocator = o->allocator;
     pool->n = n;
     pool->batch = batch;
-    pool->whole_files = !map_bytes;
-    pool->align = direct ? MR_DIRECT_ALIGN : MR_CACHE_LINES;
-    pool->slot_bytes = map_bytes ? map_bytes : file_slot_bytes(n, batch);
+    pool->whole_files = !sample_bytes;
+    pool->align = o->direct ? MR_DIRECT_ALIGN : MR_CACHE_LINES;
+    pool->slot_bytes = sample_bytes ? sample_bytes : file_slot_bytes(n, batch);
     pool->all = aligned_alloc(MR_CACHE_LINES, n * sizeof *pool->all);
-    int r = pool->all ? 0 : -ENOMEM;
+    r = pool->all ? 0 : -ENOMEM;
     if (!r)
         memset(pool->all, 0, n * sizeof *pool->all);
     if (!r && pool->whole_files)
@@ -327,7 +341,7 @@ uint8_t *mr_slot_room(struct mr_work_batch *b, unsigned slot, size_t size, const
         return NULL;
     size_t before = big->buf.cap;
     int carried = keep && from == big->buf.data;
-    if (mr_buffer_reserve(&big->buf, size))
+    if (mr_batch_memory_reserve(&pool->allocator, &big->buf, size))
         return NULL;
     mr_batch_pool_count(pool, before, big->buf.cap);
     if (keep && !carried)
@@ -391,6 +405,14 @@ size_t mr_batch_pool_bytes(struct mr_batch_pool *pool)
     return sum;
 }
 
+const struct mr_field *mr_batch_field(const struct mr_batch *b, const char *name)
+{
+    for (unsigned i = 0; i < b->n_fields; i++)
+        if (!strcmp(b->fields[i].name, name))
+            return &b->fields[i];
+    return NULL;
+}
+
 struct mr_batch *mr_batch_ref(struct mr_batch *pub)
 {
     atomic_fetch_add(&((struct mr_work_batch *)pub)->refs, 1);
@@ -403,6 +425,8 @@ void mr_batch_unref(struct mr_batch *pub)
     if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     struct mr_batch_pool *pool = b->pool;
+    if (pool->pid != getpid())
+        return; /* a child's copy: the lock may be held for ever, and the memory goes with it */
     give_big_back(b);
     mr_batch_pool_lock(pool);
     mr_batch_pool_give(pool, b);

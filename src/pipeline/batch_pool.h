@@ -7,11 +7,14 @@
 
 #include <millrace/pipeline.h>
 
+#include "batch_layout.h"
+#include "batch_memory.h"
 #include "buffer.h"
 #include "stage.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 /* What one thread writes often and another reads lies so many bytes apart: CPUs fetch lines of 64
  * bytes in pairs. */
@@ -56,7 +59,9 @@ struct mr_work_batch {
     uint64_t *index;           /* [batch] the samples that belong here, before substitution */
     struct mr_slot_cost *cost; /* [batch] */
 
-    struct mr_buffer slab; /* with a map: the slots */
+    struct mr_buffer slab; /* the fields: batch_layout.h */
+    struct mr_field *field; /* [layout.n] */
+    int64_t *label;         /* [batch] the last field */
 
     /* Without a map */
     uint8_t **leaf;              /* [leaves_each] memory for its files, the first n_leaves */
@@ -81,9 +86,12 @@ struct mr_work_batch {
 struct mr_batch_pool {
     pthread_mutex_t mu;
     pthread_cond_t work; /* the window moved, or it is time to stop */
+    pid_t pid;           /* whose process it is */
+    struct mr_allocator allocator;
     unsigned batch;
     size_t slot_bytes; /* of the slab; without a map, what a slot has of the leaves on average */
-    int whole_files;   /* no map: slots hold files and may spill into `big` */
+    struct mr_batch_layout layout;
+    int whole_files; /* no map: slots hold files and may spill into `big` */
     size_t align;      /* of a file's place: what direct I/O asks for, or cache lines */
     size_t leaf_bytes;
     unsigned leaves_each; /* that a batch may have */
@@ -104,10 +112,9 @@ struct mr_batch_pool {
     unsigned n;
 };
 
-/* `n` batches of `batch` samples.  map_bytes 0: slots hold whole files, which are read around the
- * page cache if `direct`. */
-int mr_batch_pool_new(unsigned n, unsigned batch, size_t map_bytes, int direct,
-                      struct mr_batch_pool **out, struct mr_error *err);
+/* `n` batches as complete options want them. */
+int mr_batch_pool_new(unsigned n, const struct mr_pipeline_opts *o, struct mr_batch_pool **out,
+                      struct mr_error *err);
 /* Drop the pipeline's reference; the last batch that comes back frees the pool. */
 void mr_batch_pool_unref(struct mr_batch_pool *pool);
 

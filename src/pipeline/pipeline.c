@@ -15,7 +15,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define POLL_NS 50000000 /* how often should_stop is asked */
 
@@ -29,10 +31,11 @@ static void init_cond(pthread_cond_t *c)
     pthread_condattr_destroy(&attr);
 }
 
-/* 0: slots hold whole files. */
-static size_t slot_bytes(const struct mr_pipeline_opts *o)
+static int open_poll_fd(struct mr_pipeline *p, struct mr_error *err)
 {
-    return o->decode ? mr_decoder_bytes(o->decode) : o->map ? o->map_bytes : 0;
+    p->poll_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return p->poll_fd >= 0 ? 0
+                           : mr_fail(err, -errno, "a descriptor to poll: %s", mr_errno_text(errno));
 }
 
 int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opts,
@@ -42,6 +45,8 @@ int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opt
     if (!p)
         return mr_fail(err, -ENOMEM, "no memory");
     init_cond(&p->ready);
+    p->pid = getpid();
+    p->poll_fd = -1;
     p->data = mr_dataset_ref(data);
     if (opts)
         p->o = *opts;
@@ -57,14 +62,17 @@ int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opt
         p->in_work = calloc(p->window, sizeof *p->in_work);
         r = p->in_work ? 0 : mr_fail(err, -ENOMEM, "no memory");
     }
+    if (!r && p->o.pollable)
+        r = open_poll_fd(p, err);
     if (!r && p->o.decode)
         r = mr_decode_map_new(p->o.decode, p->o.threads, &p->decode, err);
     if (!r)
-        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, p->o.batch, slot_bytes(&p->o),
-                              p->o.direct, &p->pool, err);
-    p->o.decode = NULL; /* the caller's */
+        r = mr_batch_pool_new((unsigned)p->window + p->o.hold, &p->o, &p->pool, err);
+    p->o.decode = NULL; /* the caller's, as the fields are */
+    p->o.fields = NULL;
     if (!r) {
         p->begun = !p->o.start_on_next;
+        mr_poll_fd_update(p); /* where there is nothing to do, a call never waits */
         r = mr_workers_start(p, err);
     }
     if (r)
@@ -76,9 +84,11 @@ int mr_pipeline_make(struct mr_dataset *data, const struct mr_pipeline_opts *opt
 
 void mr_pipeline_close(struct mr_pipeline *p)
 {
-    if (!p)
-        return;
+    if (!p || p->pid != getpid())
+        return; /* a child's copy: its workers are the parent's */
     mr_workers_stop(p);
+    if (p->poll_fd >= 0)
+        close(p->poll_fd);
     free(p->in_work);
     mr_batch_pool_unref(p->pool);
     mr_decode_map_free(p->decode);
@@ -88,24 +98,43 @@ void mr_pipeline_close(struct mr_pipeline *p)
     free(p);
 }
 
-/* With the lock held: sleep until a batch may be ready, or it is time to ask should_stop. */
-static void wait_until_ready(struct mr_pipeline *p)
+void mr_poll_fd_update(struct mr_pipeline *p)
 {
-    if (!p->o.should_stop) {
-        pthread_cond_wait(&p->ready, &p->pool->mu);
+    if (p->poll_fd < 0)
         return;
-    }
+    int readable = p->has_failed || p->broken || p->at_epoch_end || p->next_out == p->n_seq ||
+                   mr_slot_is_ready(p);
+    if (readable == p->is_readable)
+        return;
+    p->is_readable = readable;
+    /* It never blocks: the counter is 0 or 1. */
+    eventfd_t count;
+    if (readable)
+        eventfd_write(p->poll_fd, 1);
+    else
+        eventfd_read(p->poll_fd, &count);
+}
+
+/* With the lock held: sleep until a batch may be ready, `until_ns` comes, or should_stop is to be
+ * asked. */
+static void wait_until_ready(struct mr_pipeline *p, uint64_t until_ns)
+{
+    int asks = p->o.should_stop != NULL;
+    uint64_t wake_ns = asks && p->ask_ns < until_ns ? p->ask_ns : until_ns;
+    struct timespec wake = mr_clock_at(wake_ns);
+    if (wake_ns == UINT64_MAX)
+        pthread_cond_wait(&p->ready, &p->pool->mu);
+    else if (mr_clock_ns() < wake_ns)
+        pthread_cond_timedwait(&p->ready, &p->pool->mu, &wake);
     /* From one call of ours to the next, too: no wait may be as long as that. */
-    struct timespec until = mr_clock_at(p->ask_ns);
-    if (mr_clock_ns() < p->ask_ns &&
-        pthread_cond_timedwait(&p->ready, &p->pool->mu, &until) != ETIMEDOUT)
+    if (!asks || mr_clock_ns() < p->ask_ns)
         return;
     pthread_mutex_unlock(&p->pool->mu); /* no lock is held across a callback */
     int stop = p->o.should_stop(p->o.should_stop_ctx);
     p->ask_ns = mr_clock_ns() + POLL_NS;
+    pthread_mutex_lock(&p->pool->mu);
     if (stop)
         mr_fail(&p->error, -ECANCELED, "interrupted");
-    pthread_mutex_lock(&p->pool->mu);
 }
 
 /* With the lock held: take the batch that is next in order out of the window. */
@@ -119,8 +148,21 @@ static struct mr_work_batch *take_out(struct mr_pipeline *p)
     return b;
 }
 
+/* With the lock held: 0 when the next batch is ready, else why there is none. */
+static int wait_for_batch(struct mr_pipeline *p, uint64_t until_ns)
+{
+    while (!p->error.code && !p->broken && !mr_slot_is_ready(p)) {
+        if (until_ns != UINT64_MAX && mr_clock_ns() >= until_ns)
+            return -ETIMEDOUT;
+        wait_until_ready(p, until_ns);
+    }
+    if (!p->error.code && !mr_slot_is_ready(p))
+        mr_fail(&p->error, p->broken, "reading failed: %s", mr_errno_text(p->broken));
+    return p->error.code;
+}
+
 /* Wait for the next batch in order and take it. */
-static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
+static int take_ready(struct mr_pipeline *p, uint64_t until_ns, struct mr_work_batch **out)
 {
     struct mr_batch_pool *pool = p->pool;
     mr_batch_pool_lock(pool);
@@ -131,16 +173,15 @@ static int take_ready(struct mr_pipeline *p, struct mr_work_batch **out)
     p->begun = p->wanted = 1;
     if (mr_slot_must_call(p))
         pthread_cond_signal(&pool->work);
-    while (!p->error.code && !p->broken && !mr_slot_is_ready(p))
-        wait_until_ready(p);
-    if (!p->error.code && !mr_slot_is_ready(p))
-        mr_fail(&p->error, p->broken, "reading failed: %s", mr_errno_text(p->broken));
-    p->wanted = 0;
-    int r = p->error.code, call = 0;
+    int r = wait_for_batch(p, until_ns), call = 0;
+    if (r != -ETIMEDOUT)
+        p->wanted = 0;
     if (!r) {
         *out = take_out(p);
         call = mr_slot_must_call(p);
     }
+    p->has_failed = p->error.code != 0;
+    mr_poll_fd_update(p);
     pthread_mutex_unlock(&pool->mu); /* before the call: who is called needs it at once */
     if (call)
         pthread_cond_signal(&pool->work);
@@ -165,36 +206,72 @@ static void count_batch(struct mr_pipeline *p, const struct mr_work_batch *b, ui
     mr_histogram_add(&p->batch_ns, waited_ns);
 }
 
-int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
+/* The batch after this one is what the next call is for: whether that has to wait. */
+static void set_epoch_end(struct mr_pipeline *p, int at_end)
 {
+    pthread_mutex_lock(&p->pool->mu);
+    p->at_epoch_end = at_end;
+    mr_poll_fd_update(p);
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
+/* A batch cannot be delivered: the position stays there. */
+static void give_back(struct mr_pipeline *p, struct mr_work_batch *b)
+{
+    mr_batch_unref(&b->pub);
+    pthread_mutex_lock(&p->pool->mu);
+    p->next_out--;
+    p->has_failed = 1;
+    mr_poll_fd_update(p);
+    pthread_mutex_unlock(&p->pool->mu);
+}
+
+static int next_until(struct mr_pipeline *p, uint64_t start, uint64_t until_ns,
+                      struct mr_batch **out)
+{
+    if (p->pid != getpid())
+        return -ECHILD;
     if (p->error.code)
         return p->error.code;
     if (p->at_epoch_end) {
-        p->at_epoch_end = 0;
+        set_epoch_end(p, 0);
         return 0;
     }
     if (p->next_out == p->n_seq)
         return 0;
-    uint64_t start = mr_clock_ns();
     struct mr_work_batch *b = NULL;
-    int r = take_ready(p, &b);
+    int r = take_ready(p, until_ns, &b);
     if (r)
         return r;
     r = mr_ledger_settle(p, b);
     if (r) {
-        mr_batch_unref(&b->pub);
-        pthread_mutex_lock(&p->pool->mu);
-        p->next_out--; /* the position stays at the batch that failed */
-        pthread_mutex_unlock(&p->pool->mu);
+        give_back(p, b);
         return r;
     }
     uint64_t end = mr_clock_ns();
     count_batch(p, b, end - start);
     mr_wait_trace(p, &b->pub, start, end);
-    p->at_epoch_end = b->pub.number + 1 == mr_order_cut(&p->order, b->pub.epoch)->n_batches &&
-                      p->next_out < p->n_seq;
+    set_epoch_end(p, b->pub.number + 1 == mr_order_cut(&p->order, b->pub.epoch)->n_batches &&
+                         p->next_out < p->n_seq);
     *out = &b->pub;
     return 1;
+}
+
+int mr_pipeline_next(struct mr_pipeline *p, struct mr_batch **out)
+{
+    return next_until(p, mr_clock_ns(), UINT64_MAX, out);
+}
+
+int mr_pipeline_next_within(struct mr_pipeline *p, uint64_t wait_ns, struct mr_batch **out)
+{
+    uint64_t now = mr_clock_ns();
+    int r = next_until(p, now, wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX, out);
+    return r == -ETIMEDOUT && !wait_ns ? -EAGAIN : r;
+}
+
+int mr_pipeline_fd(const struct mr_pipeline *p)
+{
+    return p->poll_fd < 0 ? -ENOTSUP : p->poll_fd;
 }
 
 void mr_pipeline_position(const struct mr_pipeline *p, struct mr_position *out)

@@ -54,7 +54,11 @@ int mr_pipeline_opts_check(const struct mr_pipeline_opts *o, struct mr_error *er
         return mr_fail(err, -EINVAL, "either decode or map, not both");
     if (o->decode && !mr_decoder_bytes(o->decode))
         return mr_fail(err, -EINVAL, "decode: the image's size or another option is out of range");
-    if (o->map && !o->map_bytes)
+    if (!o->allocator.alloc != !o->allocator.free)
+        return mr_fail(err, -EINVAL, "allocator: alloc and free belong together");
+    if (o->n_fields && !o->map)
+        return mr_fail(err, -EINVAL, "fields are declared, and there is no map to fill them");
+    if (o->map && !o->map_bytes && !o->n_fields)
         return mr_fail(err, -EINVAL, "map_bytes must say how large a mapped sample is");
     if (o->map_without_bytes && !o->map)
         return mr_fail(err, -EINVAL, "map_without_bytes needs a map");

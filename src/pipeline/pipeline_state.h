@@ -58,6 +58,8 @@ struct mr_pipeline {
     uint64_t n_seq;               /* and in all */
     uint64_t window;              /* batches begun and not yet delivered, at the most */
     pthread_cond_t ready;
+    pid_t pid;   /* whose process it is */
+    int poll_fd; /* an eventfd that is readable when the next call would not wait; -1: none */
     atomic_int stopping;
 
     /* Guarded by pool->mu */
@@ -66,7 +68,9 @@ struct mr_pipeline {
     struct mr_work_batch *open;     /* has unclaimed slots, or NULL */
     struct mr_work_batch **in_work; /* [window], by sequence % window */
     int begun;
-    int wanted;         /* the consumer is in mr_pipeline_next */
+    int wanted;         /* the consumer waits, or has waited in vain, for the next batch */
+    int has_failed;     /* every further call returns p->error */
+    int is_readable;    /* poll_fd, now */
     unsigned n_idle;    /* workers that wait for work and have not been called, */
     unsigned n_called;  /* and those that have been called and are about to wake up */
     int broken;         /* -errno: a worker could not go on */
@@ -77,7 +81,7 @@ struct mr_pipeline {
     unsigned n_workers, n_running; /* n_running: whose threads are there */
 
     /* Consumer's thread only */
-    int at_epoch_end;
+    int at_epoch_end; /* written with the lock held */
     uint64_t ask_ns; /* when should_stop is to be asked again */
     struct mr_error error;
     struct mr_pipeline_stats stats;
@@ -107,6 +111,8 @@ void mr_slot_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data,
 int mr_slot_must_call(struct mr_pipeline *p);
 /* With the lock held: the consumer's next batch is finished. */
 int mr_slot_is_ready(const struct mr_pipeline *p);
+/* With the lock held: poll_fd says whether the consumer would have to wait. */
+void mr_poll_fd_update(struct mr_pipeline *p);
 
 /* ---- sample_map.c ---- */
 

@@ -9,7 +9,11 @@ static int run_callback(struct mr_worker *w, const struct mr_task *t, const stru
                         uint64_t key, uint8_t *slot)
 {
     struct mr_pipeline *p = w->p;
+    const struct mr_batch_layout *l = &p->pool->layout;
     struct mr_slot_cost *cost = &t->batch->cost[t->slot];
+    void *field[MR_MAX_FIELDS];
+    for (unsigned i = 0; i + 1 < l->n; i++)
+        field[i] = t->batch->slab.data + l->at[i] + t->slot * l->bytes[i];
     struct mr_map_input input = {
         .bytes = in->bytes,
         .len = in->len,
@@ -17,6 +21,7 @@ static int run_callback(struct mr_worker *w, const struct mr_task *t, const stru
         .key = key,
         .label = in->label,
         .worker = w->number,
+        .field = field,
     };
     cost->map_at = mr_trace_now();
     int r = p->o.map(p->o.map_ctx, &input, slot);

@@ -102,10 +102,12 @@ void mr_slot_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data,
                                                  .len = len,
                                                  .index = t->index,
                                                  .label = t->label};
+    b->label[t->slot] = t->label;
     if (atomic_fetch_add_explicit(&b->finished, 1, memory_order_acq_rel) + 1 != n_slots)
         return;
     mr_batch_pool_lock(p->pool);
     b->ready = 1;
+    mr_poll_fd_update(p);
     unlock_and_call(p, p->wanted && mr_slot_is_ready(p), &p->ready);
 }
 

@@ -257,6 +257,7 @@ static void fail(struct mr_pipeline *p, int code)
 {
     pthread_mutex_lock(&p->pool->mu);
     p->broken = code;
+    mr_poll_fd_update(p);
     pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->pool->mu);
 }
@@ -314,7 +315,7 @@ static int open_source(struct mr_worker *w, struct mr_error *err)
         .async = o->engine == MR_ENGINE_URING,
         .direct = o->direct,
         .own_descriptors = !o->map, /* a user's function may know others by their numbers */
-        .keep_fd = -1,
+        .keep_fd = p->poll_fd,
         .ask_sizes = o->storage != NULL,
         .max_bytes = o->max_file_bytes,
         .stop = &p->stopping,

@@ -11,7 +11,7 @@ enum mr_key_kind { MR_KEY_PLAIN, MR_KEY_STORAGE, MR_KEY_PATTERN };
 /* A field that identifies a point, and the words that it is shown with: "8 threads".  Of a flag
  * that is set, `before` is all that is shown. */
 struct mr_key {
-    const struct mr_field *field;
+    const struct mr_result_field *field;
     enum mr_key_kind kind;
     const char *before, *after; /* NULL: nothing */
     int plural;                 /* "s" behind, unless it is 1 */
@@ -22,13 +22,13 @@ struct mr_measure {
     const char *id;    /* of the section and the CSV file: "compare-ID" */
     const char *title; /* of the section */
     const char *link;  /* a word for the bar of links; NULL: none */
-    const struct mr_field *field;
+    const struct mr_result_field *field;
     double (*figure)(const struct mr_json *point); /* instead of the field's own value, or NULL */
     const char *unit;
     enum mr_better better;
     double least;                /* a smaller difference is none */
     const struct mr_key *keys;   /* what identifies a point; the last has no field */
-    const struct mr_field *each; /* the list that its spread is that of, */
+    const struct mr_result_field *each; /* the list that its spread is that of, */
     enum mr_one of;              /* and what an item of it is of */
 };
 

@@ -51,7 +51,7 @@ static const struct mr_json *result_of(const struct mr_json *root, enum mr_exper
 
 /* The largest `field` among points of the real storage; of all patterns where `pattern` is NULL. */
 static double best_of(const struct mr_json *root, enum mr_experiment_number experiment,
-                      const struct mr_field *field, const char *pattern)
+                      const struct mr_result_field *field, const char *pattern)
 {
     const struct mr_json *e = result_of(root, experiment);
     double best = NAN;
@@ -406,7 +406,7 @@ int mr_report_summary(const struct mr_json *root, struct mr_markup *text, struct
 {
     const struct {
         enum mr_experiment_number experiment;
-        const struct mr_field *field;
+        const struct mr_result_field *field;
         const char *pattern, *what, *unit;
     } rows[] = {
         {MR_EXPERIMENT_baseline, MR_FIELD(baseline_point, read_mb_per_s), "seq", "sequential read",

@@ -26,7 +26,7 @@ struct mr_section {
 
     void (*show)(struct mr_view *v);
     /* The list of a point with the same figure of each run, step or checkpoint. */
-    const struct mr_field *each;
+    const struct mr_result_field *each;
     enum mr_one each_of;
     int medians; /* its point has medians of runs that are not kept */
 

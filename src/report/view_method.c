@@ -116,7 +116,7 @@ static void tell_spread(const struct mr_view *v, struct mr_markup *out)
 }
 
 /* "Steps of a run: 2 to 3." for a number that points have; nothing when none has it. */
-static void tell_size(const struct mr_view *v, const struct mr_field *field, double unit,
+static void tell_size(const struct mr_view *v, const struct mr_result_field *field, double unit,
                       const char *what, struct mr_markup *out)
 {
     double least = INFINITY, most = 0;

@@ -14,7 +14,7 @@ static struct mr_json *taken(const struct mr_json *value)
     return value ? (struct mr_json *)value : mr_json_null();
 }
 
-static struct mr_json *value_json(const struct mr_field *f, const void *from)
+static struct mr_json *value_json(const struct mr_result_field *f, const void *from)
 {
     const void *member = (const char *)from + f->at;
     switch (f->kind) {
@@ -33,51 +33,51 @@ static struct mr_json *value_json(const struct mr_field *f, const void *from)
     return taken(*(const struct mr_json *const *)member);
 }
 
-void mr_fields_put(const struct mr_field *fields, const void *from, struct mr_json *object)
+void mr_fields_put(const struct mr_result_field *fields, const void *from, struct mr_json *object)
 {
-    for (const struct mr_field *f = fields; f->name; f++)
+    for (const struct mr_result_field *f = fields; f->name; f++)
         mr_json_set(object, f->name, value_json(f, from));
 }
 
-struct mr_json *mr_fields_json(const struct mr_field *fields, const void *from)
+struct mr_json *mr_fields_json(const struct mr_result_field *fields, const void *from)
 {
     struct mr_json *object = mr_json_object();
     mr_fields_put(fields, from, object);
     return object;
 }
 
-static const struct mr_json *member_of(const struct mr_field *field, const struct mr_json *object)
+static const struct mr_json *member_of(const struct mr_result_field *field, const struct mr_json *object)
 {
     return mr_json_is_object(object) ? mr_json_member(object, field->name) : NULL;
 }
 
-double mr_field_number(const struct mr_field *field, const struct mr_json *object)
+double mr_field_number(const struct mr_result_field *field, const struct mr_json *object)
 {
     const struct mr_json *j = member_of(field, object);
     return j ? mr_json_number(j) : NAN;
 }
 
-const char *mr_field_text(const struct mr_field *field, const struct mr_json *object)
+const char *mr_field_text(const struct mr_result_field *field, const struct mr_json *object)
 {
     const struct mr_json *j = member_of(field, object);
     return j ? mr_json_text(j) : NULL;
 }
 
-int mr_field_flag(const struct mr_field *field, const struct mr_json *object)
+int mr_field_flag(const struct mr_result_field *field, const struct mr_json *object)
 {
     const struct mr_json *j = member_of(field, object);
     return j && mr_json_is_true(j);
 }
 
-const struct mr_json *mr_field_list(const struct mr_field *field, const struct mr_json *object)
+const struct mr_json *mr_field_list(const struct mr_result_field *field, const struct mr_json *object)
 {
     const struct mr_json *j = member_of(field, object);
     return mr_json_is_array(j) ? j : NULL;
 }
 
-void mr_fields_read(const struct mr_field *fields, const struct mr_json *object, void *to)
+void mr_fields_read(const struct mr_result_field *fields, const struct mr_json *object, void *to)
 {
-    for (const struct mr_field *f = fields; f->name; f++) {
+    for (const struct mr_result_field *f = fields; f->name; f++) {
         void *member = (char *)to + f->at;
         const struct mr_json *j = member_of(f, object);
         switch (f->kind) {

@@ -35,22 +35,22 @@ enum mr_field_kind {
     MR_FIELD_PART,
 };
 
-struct mr_field {
+struct mr_result_field {
     const char *name;
     enum mr_field_kind kind;
     size_t at; /* of the member in its struct */
 };
 
 /* `fields` end with a row without a name. */
-struct mr_json *mr_fields_json(const struct mr_field *fields, const void *from);
-void mr_fields_put(const struct mr_field *fields, const void *from, struct mr_json *object);
-void mr_fields_read(const struct mr_field *fields, const struct mr_json *object, void *to);
+struct mr_json *mr_fields_json(const struct mr_result_field *fields, const void *from);
+void mr_fields_put(const struct mr_result_field *fields, const void *from, struct mr_json *object);
+void mr_fields_read(const struct mr_result_field *fields, const struct mr_json *object, void *to);
 
 /* One field of an object, by MR_FIELD(): NaN, NULL, 0 when it is absent or of another kind. */
-double mr_field_number(const struct mr_field *field, const struct mr_json *object);
-const char *mr_field_text(const struct mr_field *field, const struct mr_json *object);
-int mr_field_flag(const struct mr_field *field, const struct mr_json *object);
-const struct mr_json *mr_field_list(const struct mr_field *field, const struct mr_json *object);
+double mr_field_number(const struct mr_result_field *field, const struct mr_json *object);
+const char *mr_field_text(const struct mr_result_field *field, const struct mr_json *object);
+int mr_field_flag(const struct mr_result_field *field, const struct mr_json *object);
+const struct mr_json *mr_field_list(const struct mr_result_field *field, const struct mr_json *object);
 
 /* An array of numbers, for a LIST. */
 struct mr_json *mr_number_list(const double *x, size_t n);
@@ -69,10 +69,10 @@ struct mr_json *mr_number_list(const double *x, size_t n);
     struct mr_##id {                                                                               \
         MR_FIELDS_##id(MR_MEMBER)                                                                  \
     };                                                                                             \
-    static inline const struct mr_field *mr_##id##_fields(void)                                    \
+    static inline const struct mr_result_field *mr_##id##_fields(void)                                    \
     {                                                                                              \
         typedef struct mr_##id struct_of_row;                                                      \
-        static const struct mr_field rows[] = {MR_FIELDS_##id(MR_ROW){0}};                         \
+        static const struct mr_result_field rows[] = {MR_FIELDS_##id(MR_ROW){0}};                         \
         return rows;                                                                               \
     }                                                                                              \
     static inline struct mr_json *mr_##id##_json(const struct mr_##id *from)                       \
@@ -93,7 +93,7 @@ struct mr_json *mr_number_list(const double *x, size_t n);
 /* A field by the names of its record and its member, for a table of fields: MR_FIELD(tide, place).
  */
 #define MR_FIELD(id, member)                                                                       \
-    (&(const struct mr_field){#member,                                                             \
+    (&(const struct mr_result_field){#member,                                                             \
                               _Generic(((struct mr_##id *)0)->member,                              \
                               const char *: MR_FIELD_TEXT,                                         \
                               int: MR_FIELD_FLAG,                                                  \

@@ -19,6 +19,7 @@
 #include "errtext.h"
 #include "filesystem.h"
 #include "io_account.h"
+#include "kept_memory.h"
 #include "points.h"
 #include "read_ahead.h"
 #include "repeat.h"
@@ -53,6 +54,7 @@ struct bench {
     uint64_t n_last;         /* batches that the run before drew; 0: there was none */
     uint64_t n_ahead;        /* batches that a run may draw as they were read ahead; 0: all */
     unsigned n_done;
+    struct mr_kept_memory *memory; /* of batches, from run to run */
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
 };
@@ -128,6 +130,7 @@ static int extra_pass(struct bench *b, const char *what, struct mr_digest *diges
     struct mr_pipeline_opts opts = b->o->pipe;
     struct mr_pipeline *p;
     double seconds;
+    opts.allocator = mr_kept_memory_allocator(b->memory);
     opts.on_error = NULL; /* the ledger has these samples already, or will */
     if (!digest)
         opts.storage = NULL; /* the cache is warm as soon, and an emulated device has none */
@@ -255,6 +258,7 @@ static int one_run(void *ctx, unsigned i)
     if (r)
         return r;
     opts.start_on_next = 1;
+    opts.allocator = mr_kept_memory_allocator(b->memory);
     if (b->o->cold && b->n_cold)
         opts.batches = b->n_cold;
     if (b->n_ahead)
@@ -374,7 +378,8 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
     *out = (struct mr_bench_result){.pipe = o->pipe, .late_share = NAN};
     b.run = out->run = calloc(o->runs, sizeof *b.run);
     b.stats = calloc(o->runs, sizeof *b.stats);
-    int r = b.run && b.stats ? 0 : mr_fail(err, -ENOMEM, "no memory for %u runs", o->runs);
+    int no_memory = !b.run || !b.stats || mr_kept_memory_new(&b.memory);
+    int r = no_memory ? mr_fail(err, -ENOMEM, "no memory for %u runs", o->runs) : 0;
     if (!r) {
         b.fs = filesystem_of_data(o->data);
         mr_peak_rss_reset();
@@ -396,6 +401,7 @@ int mr_microbench_run(const struct mr_bench_opts *o, struct mr_bench_result *out
         out->has_hash = !r;
         out->partial = r == -ECANCELED;
     }
+    mr_kept_memory_free(b.memory);
     free(b.stats);
     return r;
 }

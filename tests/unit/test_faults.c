@@ -2,9 +2,12 @@
  * leaks, nothing half-made is handed out, and what could be delivered is right. */
 #include "unit.h"
 
+#include "buffer.h"
 #include "device_profile.h"
 #include "faults.h"
+#include "memory_store.h"
 #include "photo_set.h"
+#include "sample_set.h"
 #include "sanitizers.h"
 
 #include <millrace/store.h>
@@ -19,7 +22,7 @@
 
 static char set_path[512], list_path[512];
 static int n_before_break;
-static int is_prompt; /* the consumer looks at nothing, and so stands in for a worker */
+static struct mr_store *memory; /* where the data set is; NULL: in files */
 
 static struct mr_pipeline_opts opts(enum mr_engine engine)
 {
@@ -45,7 +48,8 @@ static int whole_run(const char *path, const struct mr_pipeline_opts *o)
     struct mr_pipeline *p = NULL;
     struct mr_batch *b;
     struct mr_error err = {0};
-    int r = mr_dataset_open(path, &d, &err);
+    int r = memory ? mr_dataset_open_in(memory, path, NULL, &d, &err)
+                   : mr_dataset_open(path, &d, &err);
     if (r) {
         assert_null(d);
         assert_true(err.code == r && err.text[0]);
@@ -63,7 +67,7 @@ static int whole_run(const char *path, const struct mr_pipeline_opts *o)
         uint64_t which;
         if (!r)
             continue;
-        for (unsigned i = 0; i < b->n && !o->map && !is_prompt; i++)
+        for (unsigned i = 0; i < b->n && !o->map; i++)
             if (!photo_set_is(b->samples[i].data, b->samples[i].len, &which))
                 fail_msg("batch %llu, slot %u: wrong bytes, %zu of them",
                          (unsigned long long)b->number, i, b->samples[i].len);
@@ -116,8 +120,40 @@ static void every_call_may_fail_once_threads(void **state)
     loop(list_path, &o, FAULT_FAIL, 1);
 }
 
-/* Files whose sizes are known, and calls of the consumer in a worker's place: with a table of
- * descriptors of its own, and with a user's map, which has the process's. */
+/* The same without any file: what can fail is the pipeline's own. */
+static void every_call_may_fail_once_in_memory(void **state)
+{
+    struct mr_store *files;
+    struct mr_buffer bytes = {0};
+    const char *name;
+    char path[64];
+    size_t len;
+    make_set(*state);
+    assert_int_equal(mr_store_open(set_path, &files, &name, NULL), 0);
+    struct mr_dataset *d = photo_set_open(set_path);
+    assert_int_equal(mr_memory_store_new(&memory), 0);
+    for (uint64_t i = 0; i < mr_dataset_size(d); i++) {
+        enum mr_stage stage;
+        snprintf(path, sizeof path, "set/%u/%llu", mr_dataset_label(d, i), (unsigned long long)i);
+        assert_int_equal(mr_dataset_load(d, i, SIZE_MAX / 4, &bytes, &len, &stage), 0);
+        assert_int_equal(mr_memory_store_add(memory, path, bytes.data, len), 0);
+    }
+    mr_dataset_unref(d);
+    mr_store_unref(files);
+    mr_buffer_fini(&bytes);
+    for (int e = 0; e < 2; e++) {
+        struct mr_pipeline_opts o = opts(e ? MR_ENGINE_URING : MR_ENGINE_THREADS);
+        loop("set", &o, FAULT_FAIL, 1);
+        o.map = check_sample;
+        o.map_bytes = 8;
+        loop("set", &o, FAULT_FAIL, 1);
+    }
+    mr_store_unref(memory);
+    memory = NULL;
+}
+
+/* Files whose sizes are known: with a table of descriptors of its own, and with a user's map, which
+ * has the process's. */
 static void every_call_may_fail_once_in_later_epochs(void **state)
 {
     make_set(*state);
@@ -126,9 +162,7 @@ static void every_call_may_fail_once_in_later_epochs(void **state)
         o.epochs = 2;
         loop(list_path, &o, FAULT_FAIL, 1);
         o.batch = 1;
-        is_prompt = 1;
         loop(set_path, &o, FAULT_FAIL, 1);
-        is_prompt = 0;
         o.map = check_sample;
         o.map_bytes = 8;
         loop(list_path, &o, FAULT_FAIL, 1);
@@ -495,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_TEMPDIR(every_call_may_fail_once_threads),
+        WITH_TEMPDIR(every_call_may_fail_once_in_memory),
         WITH_TEMPDIR(every_call_may_fail_once_uring),
         WITH_TEMPDIR(every_call_may_fail_once_in_later_epochs),
         WITH_TEMPDIR(every_call_may_fail_once_with_an_emulated_device),

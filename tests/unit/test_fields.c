@@ -48,7 +48,7 @@ static void what_is_not_known_is_null(void **state)
     (void)state;
     assert_true(!none.place && !none.high && isnan(none.height_m) && isnan(none.waves));
     assert_true(!none.each_height_m && !none.gauge);
-    for (const struct mr_field *f = mr_tide_fields(); f->name; f++)
+    for (const struct mr_result_field *f = mr_tide_fields(); f->name; f++)
         if (f->kind == MR_FIELD_FLAG)
             assert_false(mr_json_is_true(mr_json_at(j, f->name)));
         else

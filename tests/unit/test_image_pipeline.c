@@ -73,9 +73,41 @@ static void batches_have_one_hash_on_every_instruction_set(void **state)
     mr_dataset_unref(d);
 }
 
+static void images_are_a_field_with_their_shape(void **state)
+{
+    struct tempdir *t = *state;
+    write_images(t);
+    struct mr_dataset *d = photo_set_open(tempdir_path(t, "set"));
+    for (int planes = 0; planes < 2; planes++) {
+        struct mr_decoder_opts image = {.width = 48,
+                                        .height = 40,
+                                        .dtype = planes ? MR_DT_U8 : MR_DT_NONE,
+                                        .layout = planes ? MR_IMAGE_NCHW : MR_IMAGE_NHWC};
+        struct mr_pipeline_opts o = {.decode = &image, .batch = 8, .max_error_count = 100};
+        struct mr_pipeline *p = photo_set_pipeline(d, &o);
+        struct mr_batch *b;
+        assert_int_equal(mr_pipeline_next(p, &b), 1);
+        assert_int_equal(b->n_fields, 2);
+        const struct mr_field *f = mr_batch_field(b, "image");
+        static const uint64_t nhwc[] = {40, 48, 3}, nchw[] = {3, 40, 48};
+        assert_ptr_equal(f->data, b->data);
+        assert_int_equal(f->dtype, planes ? MR_DT_U8 : MR_DT_F32);
+        assert_int_equal(f->n_dims, 3);
+        assert_memory_equal(f->shape, planes ? nchw : nhwc, sizeof nhwc);
+        const int64_t *labels = mr_batch_field(b, "label")->data;
+        for (unsigned i = 0; i < b->n; i++)
+            assert_true(labels[i] == b->samples[i].label);
+        mr_batch_unref(b);
+        mr_pipeline_close(p);
+    }
+    mr_dataset_unref(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(images_are_a_field_with_their_shape, tempdir_setup,
+                                        tempdir_teardown),
         cmocka_unit_test_setup_teardown(batches_have_one_hash_on_every_instruction_set,
                                         tempdir_setup, tempdir_teardown),
     };
