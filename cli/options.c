@@ -43,7 +43,7 @@ const struct command_row command_table[N_COMMANDS] = {
         {"checkpoint", "ls|verify|convert|restore PATH",
          "list, verify, convert, restore checkpoints",
          "Checkpoints of TensorFlow (version 2: .index, .data, .meta) and safetensors files, "
-         "of any writer. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
+         "whoever wrote them. PATH is a folder, a TensorFlow prefix such as run/model.ckpt-100, "
          "or a .safetensors file. 'ls' lists a folder's checkpoints, newest first, or the "
          "tensors of one. 'verify' reads every byte back, compares it with its checksum and "
          "names the tensor of the first bad one; of a folder, all are verified. A safetensors "

@@ -72,21 +72,61 @@ static struct mr_json *each_step(const struct mr_json *time, const struct mr_jso
     return list;
 }
 
-static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int checkpoints)
+static double since(uint64_t start_ns)
 {
-    struct mr_train_opts t;
+    return (double)(mr_clock_ns() - start_ns) / 1e9;
+}
+
+/* Train while the device is sampled, and add the point, which takes the series' arrays. */
+static int sample_training(struct mr_lab *lab, const char *name, const struct mr_train_opts *t,
+                           struct series *series)
+{
+    const struct mr_lab_storage *storage = &lab->storage[0];
     struct mr_train_result result;
     struct mr_sampler *sampler;
     struct mr_lab_input input;
-    char fast[PATH_MAX] = "", slow[PATH_MAX] = "";
+    struct mr_sampler_opts so = {.interval_ns = INTERVAL_NS, .on_sample = on_sample, .ctx = series};
+    int r = mr_lab_make_ready(lab, t, &input);
+    if (!r)
+        r = mr_sampler_open(&so, &sampler, lab->err);
+    if (r)
+        return r;
+    double begin = since(series->start_ns);
+    r = mr_lab_train(lab, storage, t, &input, &result);
+    mr_sampler_close(sampler);
+    double end = since(series->start_ns) - result.drain_s;
+    if (!r) {
+        struct mr_activity_point p = {
+            .storage = storage->name,
+            .emulated = storage->device != NULL,
+            .block_device = series->disk.name[0] ? series->disk.name : NULL,
+            .time_s = series->time,
+            .read_mb_per_s = series->read,
+            .write_mb_per_s = series->write,
+            .begin_s = begin,
+            .end_of_run_s = t->checkpoint ? end : NAN,
+            .each_read_mb_per_s = each_step(series->time, series->read, &result, end),
+            .each_write_mb_per_s = each_step(series->time, series->write, &result, end),
+            .variant = name,
+            .device = t->device.name,
+            .cold = input.cold,
+            .late_share = input.late_share};
+        mr_lab_point(lab, mr_activity_point_json(&p));
+        series->time = series->read = series->write = NULL;
+    }
+    mr_train_result_fini(&result);
+    return r;
+}
+
+static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int checkpoints)
+{
+    struct mr_train_opts t;
+    char fast[PATH_MAX] = "", slow[PATH_MAX] = "", sample[PATH_MAX];
     struct mr_checkpoint_opts how = {
         .mode = MR_CHECKPOINT_BURST, .keep = 1, .drain_bytes_per_s = DRAIN_RATE};
     struct series series = {
         .time = mr_json_array(), .read = mr_json_array(), .write = mr_json_array()};
-    struct mr_sampler_opts so = {
-        .interval_ns = INTERVAL_NS, .on_sample = on_sample, .ctx = &series};
     /* what is read lies with the data, what is written in scratch */
-    char sample[PATH_MAX];
     mr_studied_disk_find(&series.disk,
                          checkpoints ? lab->o->scratch : mr_lab_sample(lab, sample, sizeof sample));
     series.start_ns = mr_clock_ns();
@@ -94,7 +134,7 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
     mr_lab_training(lab, STEP_S, &lab->storage[0], &t);
     t.pipe.prefetch = prefetch ? prefetch : MR_NONE;
     t.steps = (uint64_t)n_steps(lab);
-    int r = 0, kept = 0;
+    int r = 0;
     if (checkpoints) {
         r = mr_lab_make_dir(lab, "fast", fast, sizeof fast);
         if (!r)
@@ -105,40 +145,10 @@ static int variant(struct mr_lab *lab, const char *name, unsigned prefetch, int 
         t.checkpoint_every = EVERY;
     }
     if (!r)
-        r = mr_lab_make_ready(lab, &t, &input);
-    if (!r)
-        r = mr_sampler_open(&so, &sampler, lab->err);
-    if (!r) {
-        double begin = (double)(mr_clock_ns() - series.start_ns) / 1e9;
-        r = mr_lab_train(lab, &lab->storage[0], &t, &input, &result);
-        mr_sampler_close(sampler);
-        double end = (double)(mr_clock_ns() - series.start_ns) / 1e9 - result.drain_s;
-        if (!r) {
-            kept = 1;
-            struct mr_activity_point p = {
-                .storage = lab->storage[0].name,
-                .emulated = lab->storage[0].device != NULL,
-                .block_device = series.disk.name[0] ? series.disk.name : NULL,
-                .time_s = series.time,
-                .read_mb_per_s = series.read,
-                .write_mb_per_s = series.write,
-                .begin_s = begin,
-                .end_of_run_s = checkpoints ? end : NAN,
-                .each_read_mb_per_s = each_step(series.time, series.read, &result, end),
-                .each_write_mb_per_s = each_step(series.time, series.write, &result, end),
-                .variant = name,
-                .device = t.device.name,
-                .cold = input.cold,
-                .late_share = input.late_share};
-            mr_lab_point(lab, mr_activity_point_json(&p));
-        }
-        mr_train_result_fini(&result);
-    }
-    if (!kept) {
-        mr_json_free(series.time);
-        mr_json_free(series.read);
-        mr_json_free(series.write);
-    }
+        r = sample_training(lab, name, &t, &series);
+    mr_json_free(series.time);
+    mr_json_free(series.read);
+    mr_json_free(series.write);
     if (fast[0])
         mr_lab_remove_dir(fast);
     if (slow[0])
