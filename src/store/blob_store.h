@@ -58,9 +58,10 @@ struct mr_store_ops {
      * `evict`: drop it, and return an enum mr_cold.  before, after may be NULL. */
     int (*cache)(struct mr_store *s, const char *name, const struct mr_extent *e, int evict,
                  struct mr_cache_state *before, struct mr_cache_state *after);
-    /* Where the extent lies, as far as this device cares; never fails, but may say less. */
-    void (*place)(struct mr_store *s, const char *name, const struct mr_device *d, uint64_t inode,
-                  uint64_t offset, struct mr_device_place *out);
+    /* Where byte `offset` of a blob lies, as far as this device cares; never fails, but may say
+     * less.  `fd` is the blob's if it is open, else -1; `inode` is 0 where it is unknown. */
+    void (*place)(struct mr_store *s, const char *name, int fd, const struct mr_device *d,
+                  uint64_t inode, uint64_t offset, struct mr_device_place *out);
     int (*source)(struct mr_store *s, const struct mr_source_opts *o, struct mr_source **out,
                   struct mr_error *err);
 };

@@ -5,6 +5,8 @@
  * reads go on being submitted and taken in.  Reads that are held count towards the depth, as they
  * are what the device is busy with.
  *
+ * The inner source asks for sizes (ask_sizes): those that it knows before it reads are right.
+ *
  * A read is charged by its extent, from the moment when it was asked for: a whole blob is one
  * metadata operation and one read, part of one is a read.  When the host was late with the read
  * before in this slot, this one is charged from that much earlier (mr_device_late_ns). */
@@ -33,6 +35,7 @@ static int prepare(struct mr_source *base, struct mr_read *r)
 {
     r->start_ns = r->asked_ns - r->late_ns;
     r->late_ns = 0;
+    r->is_charged = 0;
     return mr_source_prepare(((struct device_source *)base)->inner, r);
 }
 
@@ -41,33 +44,41 @@ static void drop(struct mr_source *base, struct mr_read *r)
     mr_source_drop(((struct device_source *)base)->inner, r);
 }
 
-static void start(struct mr_source *base, struct mr_read *r)
-{
-    struct device_source *s = (struct device_source *)base;
-    s->n_inner++;
-    mr_source_start(s->inner, r);
-}
-
 static void submit(struct mr_source *base)
 {
     mr_source_submit(((struct device_source *)base)->inner);
 }
 
-static uint64_t charge(struct device_source *s, const struct mr_read *r)
+/* `bytes` are to be read: when would the device be done? */
+static uint64_t charge(struct device_source *s, const struct mr_read *r, uint64_t bytes)
 {
     struct mr_store *store = s->base.store;
     struct mr_device_place place = {.offset = r->extent.offset};
     if (store->ops->place &&
         mr_blob_table_name(s->base.o.blobs, r->extent.blob, s->name, sizeof s->name) >= 0)
-        store->ops->place(store, s->name, s->device, r->inode, r->extent.offset, &place);
+        store->ops->place(store, s->name, r->fd, s->device, r->inode, r->extent.offset, &place);
     return r->extent.length
-               ? mr_device_reserve_at(s->device, r->start_ns, MR_DEV_READ, &place, r->len)
-               : mr_device_reserve_file(s->device, r->start_ns, &place, r->len);
+               ? mr_device_reserve_at(s->device, r->start_ns, MR_DEV_READ, &place, bytes)
+               : mr_device_reserve_file(s->device, r->start_ns, &place, bytes);
+}
+
+/* Where the size is known, the device is charged before the bytes are read: its queue then has
+ * reads in the order in which they were asked for. */
+static void start(struct mr_source *base, struct mr_read *r)
+{
+    struct device_source *s = (struct device_source *)base;
+    if (r->room && !r->is_charged) {
+        r->due_ns = charge(s, r, r->size);
+        r->is_charged = 1;
+    }
+    s->n_inner++;
+    mr_source_start(s->inner, r);
 }
 
 static void hold(struct device_source *s, struct mr_read *r)
 {
-    r->due_ns = charge(s, r);
+    if (!r->is_charged)
+        r->due_ns = charge(s, r, r->len);
     r->overdue = r->end_ns > r->due_ns + (r->asked_ns - r->start_ns);
     unsigned at = s->n_held++;
     for (unsigned up; at && s->held[up = (at - 1) / 2]->due_ns > r->due_ns; at = up)

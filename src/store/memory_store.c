@@ -75,6 +75,7 @@ static int prepare(struct mr_source *s, struct mr_read *r)
     struct blob *b = find_number(s, r->extent.blob);
     r->stage = MR_STAGE_OPEN;
     r->have = 0;
+    r->fd = -1;
     r->inode = 0;
     if (!b)
         return -ENOENT;

@@ -128,10 +128,13 @@ static int cache(struct mr_store *s, const char *name, const struct mr_extent *e
                           after);
 }
 
-static void place(struct mr_store *s, const char *name, const struct mr_device *d, uint64_t inode,
-                  uint64_t offset, struct mr_device_place *out)
+static void place(struct mr_store *s, const char *name, int fd, const struct mr_device *d,
+                  uint64_t inode, uint64_t offset, struct mr_device_place *out)
 {
-    mr_device_place_path(d, mr_posix_store_folder(s), name, inode, offset, out);
+    if (fd >= 0)
+        mr_device_place_fd(d, fd, offset, out);
+    else
+        mr_device_place_path(d, mr_posix_store_folder(s), name, inode, offset, out);
 }
 
 static int source(struct mr_store *s, const struct mr_source_opts *o, struct mr_source **out,

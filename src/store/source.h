@@ -42,9 +42,10 @@ struct mr_read {
     int overdue; /* it was really there only after the emulated device would have delivered it */
 
     /* The source's own */
-    int fd;
+    int fd;                            /* of a blob that is open for this read alone; -1: none */
+    int is_charged;                    /* due_ns is known before the bytes are there */
     int is_known;                      /* `size` is what the blob had the last time */
-    size_t size;                       /* of the blob */
+    size_t size;                       /* of the extent, once it is known */
     uint64_t inode;                    /* 0: unknown */
     uint64_t start_ns, due_ns, late_ns; /* of an emulated device */
 };

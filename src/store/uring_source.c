@@ -58,6 +58,7 @@ static int prepare_part(struct uring_source *s, struct slot *at, struct mr_read 
     }
     at->skip = o->direct ? e->offset % MR_DIRECT_ALIGN : 0;
     r->inode = part->inode;
+    r->size = e->length;
     r->room = o->direct ? mr_direct_span(e->offset, e->length) : e->length;
     mr_uring_op_part(s->reader, &at->op, part->fd, e->offset - at->skip, at->skip + e->length);
     return 0;
@@ -70,6 +71,8 @@ static int prepare(struct mr_source *base, struct mr_read *r)
     struct slot *at = &s->slot[r->slot];
     r->stage = MR_STAGE_OPEN;
     r->have = 0;
+    r->fd = -1;
+    r->inode = 0;
     at->part = NULL;
     at->skip = 0;
     int code = mr_blob_table_name(o->blobs, r->extent.blob, at->path, sizeof at->path);
@@ -88,6 +91,8 @@ static int prepare(struct mr_source *base, struct mr_read *r)
     int found = mr_uring_reader_find(s->reader, &at->op);
     if (found < 0)
         return found;
+    r->size = at->op.size;
+    r->inode = at->op.inode;
     r->room = !found ? 0 : at->op.direct ? mr_direct_round(at->op.size) : at->op.size;
     return 0;
 }
