@@ -239,8 +239,7 @@ static inline int mr_checkpoint_restore(const struct mr_array *arrays, unsigned 
  *
  * Lifetime: open -> (get_info, get_tensor, find, read, read_slice, verify)* -> close.
  * Threads:  one at a time; any number of readers of one checkpoint.
- * Errors:   -EBADMSG is a wrong checksum or structure, -ENODATA a file that ends too early,
- * -ENOTSUP
+ * Errors:   -EBADMSG is a wrong checksum or structure, -ENODATA a file that ends too early, -ENOTSUP
  *           what this library does not read; `err` names the file or the tensor. */
 struct mr_checkpoint_reader;
 
@@ -268,11 +267,21 @@ MR_API int mr_checkpoint_reader_open(const char *path, struct mr_checkpoint_read
                                      struct mr_error *err);
 /* NULL is a no-op. */
 MR_API void mr_checkpoint_reader_close(struct mr_checkpoint_reader *r);
-MR_API void mr_checkpoint_reader_get_info(const struct mr_checkpoint_reader *r,
-                                          struct mr_checkpoint_info *out);
+MR_API void mr_checkpoint_reader_get_info_sized(const struct mr_checkpoint_reader *r,
+                                                struct mr_checkpoint_info *out, size_t size);
+static inline void mr_checkpoint_reader_get_info(const struct mr_checkpoint_reader *r,
+                                                 struct mr_checkpoint_info *out)
+{
+    mr_checkpoint_reader_get_info_sized(r, out, sizeof *out);
+}
+MR_API int mr_checkpoint_reader_get_tensor_sized(const struct mr_checkpoint_reader *r, uint64_t i,
+                                                 struct mr_tensor_info *out, size_t size);
 /* Tensor i, from 0.  -ENOENT: there are fewer. */
-MR_API int mr_checkpoint_reader_get_tensor(const struct mr_checkpoint_reader *r, uint64_t i,
-                                           struct mr_tensor_info *out);
+static inline int mr_checkpoint_reader_get_tensor(const struct mr_checkpoint_reader *r, uint64_t i,
+                                                  struct mr_tensor_info *out)
+{
+    return mr_checkpoint_reader_get_tensor_sized(r, i, out, sizeof *out);
+}
 /* The number of the tensor with this name, or -ENOENT. */
 MR_API int64_t mr_checkpoint_reader_find(const struct mr_checkpoint_reader *r, const char *name);
 /* All of tensor i to `buf`, which has room for `room` bytes (-EINVAL: too few).  Compared with its
@@ -302,11 +311,20 @@ struct mr_checkpoint_verdict {
     char where[256];    /* when something is wrong: the tensor, or the file */
 };
 
+MR_API int mr_checkpoint_reader_verify_sized(struct mr_checkpoint_reader *r,
+                                             const struct mr_checkpoint_watch *watch,
+                                             size_t watch_size,
+                                             struct mr_checkpoint_verdict *verdict,
+                                             size_t verdict_size, struct mr_error *err);
 /* Read everything, in the order of the files, and compare all checksums.  0, or what is wrong with
  * the first bad tensor or file, which verdict->where names; *verdict is always written. */
-MR_API int mr_checkpoint_reader_verify(struct mr_checkpoint_reader *r,
-                                       const struct mr_checkpoint_watch *watch,
-                                       struct mr_checkpoint_verdict *verdict, struct mr_error *err);
+static inline int mr_checkpoint_reader_verify(struct mr_checkpoint_reader *r,
+                                              const struct mr_checkpoint_watch *watch,
+                                              struct mr_checkpoint_verdict *verdict,
+                                              struct mr_error *err)
+{
+    return mr_checkpoint_reader_verify_sized(r, watch, sizeof *watch, verdict, sizeof *verdict, err);
+}
 
 #ifdef __cplusplus
 }

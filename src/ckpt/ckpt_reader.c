@@ -8,6 +8,7 @@
 #include "ckpt_folder.h"
 #include "ckpt_slice.h"
 #include "errtext.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,28 +68,30 @@ void mr_checkpoint_reader_close(struct mr_checkpoint_reader *r)
     free(r);
 }
 
-void mr_checkpoint_reader_get_info(const struct mr_checkpoint_reader *r,
-                                   struct mr_checkpoint_info *out)
+void mr_checkpoint_reader_get_info_sized(const struct mr_checkpoint_reader *r,
+                                         struct mr_checkpoint_info *out, size_t size)
 {
     const char *path = mr_ckpt_file_prefix(r->file);
-    *out = (struct mr_checkpoint_info){.format = mr_ckpt_file_format(r->file),
-                                       .has_checksums = mr_ckpt_file_has_checksums(r->file),
-                                       .step = mr_ckpt_step_of(path),
-                                       .bytes = mr_ckpt_file_bytes(r->file),
-                                       .n_tensors = mr_ckpt_file_tensors(r->file)->n};
-    snprintf(out->path, sizeof out->path, "%.1023s", path);
+    struct mr_checkpoint_info info = {.format = mr_ckpt_file_format(r->file),
+                                      .has_checksums = mr_ckpt_file_has_checksums(r->file),
+                                      .step = mr_ckpt_step_of(path),
+                                      .bytes = mr_ckpt_file_bytes(r->file),
+                                      .n_tensors = mr_ckpt_file_tensors(r->file)->n};
+    snprintf(info.path, sizeof info.path, "%.1023s", path);
+    mr_give_sized(out, size, &info, sizeof info);
 }
 
-int mr_checkpoint_reader_get_tensor(const struct mr_checkpoint_reader *r, uint64_t i,
-                                    struct mr_tensor_info *out)
+int mr_checkpoint_reader_get_tensor_sized(const struct mr_checkpoint_reader *r, uint64_t i,
+                                          struct mr_tensor_info *out, size_t size)
 {
     const struct mr_tensor_table *t = mr_ckpt_file_tensors(r->file);
     if (i >= t->n)
         return -ENOENT;
     const struct mr_tensor *x = &t->tensors[i];
-    *out = (struct mr_tensor_info){
+    struct mr_tensor_info info = {
         .name = x->name, .dtype = x->dtype, .n_dims = x->n_dims, .bytes = x->bytes};
-    memcpy(out->dims, x->dims, x->n_dims * sizeof *x->dims);
+    memcpy(info.dims, x->dims, x->n_dims * sizeof *x->dims);
+    mr_give_sized(out, size, &info, sizeof info);
     return 0;
 }
 
@@ -136,9 +139,16 @@ int mr_checkpoint_reader_read_slice(struct mr_checkpoint_reader *r, uint64_t i,
     return e ? e : mr_ckpt_read_slice(r->file, (size_t)i, start, extent, buf, err);
 }
 
-int mr_checkpoint_reader_verify(struct mr_checkpoint_reader *r,
-                                const struct mr_checkpoint_watch *watch,
-                                struct mr_checkpoint_verdict *verdict, struct mr_error *err)
+int mr_checkpoint_reader_verify_sized(struct mr_checkpoint_reader *r,
+                                      const struct mr_checkpoint_watch *watch, size_t watch_size,
+                                      struct mr_checkpoint_verdict *verdict, size_t verdict_size,
+                                      struct mr_error *err)
 {
-    return mr_ckpt_file_verify(r->file, watch, verdict, err);
+    struct mr_checkpoint_watch w;
+    struct mr_checkpoint_verdict v = {0};
+    int code = mr_take_sized(&w, sizeof w, watch, watch_size, "mr_checkpoint_watch", err);
+    if (!code)
+        code = mr_ckpt_file_verify(r->file, &w, &v, err);
+    mr_give_sized(verdict, verdict_size, &v, sizeof v);
+    return code;
 }

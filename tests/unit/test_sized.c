@@ -280,6 +280,46 @@ static void restore_takes_options_and_gives_results_of_any_version(void **state)
     free(more);
 }
 
+static void a_reader_gives_results_of_any_version(void **state)
+{
+    float weight = 3;
+    const struct mr_array arrays[] = {{"w", MR_DT_F32, 0, {0}, &weight}};
+    const struct mr_checkpoint_watch watch = {0};
+    struct mr_checkpoint_watch *more = newer(&watch, sizeof watch, 1);
+    struct mr_checkpoint_info *info = get(offsetof(struct mr_checkpoint_info, bytes));
+    struct mr_tensor_info *tensor = get(sizeof tensor->name);
+    struct mr_checkpoint_verdict *verdict = get(sizeof verdict->bytes);
+    struct mr_checkpoint *c;
+    struct mr_checkpoint_reader *r;
+    struct mr_error err = {0};
+
+    assert_int_equal(
+        mr_checkpoint_open(arrays, 1, &(struct mr_checkpoint_opts){.dir = folder(state)}, &c, NULL),
+        0);
+    assert_int_equal(mr_checkpoint_begin(c, 5, NULL), 0);
+    assert_int_equal(mr_checkpoint_close(c, NULL), 0);
+    assert_int_equal(mr_checkpoint_reader_open(folder(state), &r, NULL), 0);
+    mr_checkpoint_reader_get_info_sized(r, info, offsetof(struct mr_checkpoint_info, bytes));
+    assert_int_equal(info->step, 5);
+    int64_t i = mr_checkpoint_reader_find(r, "w");
+    assert_true(i >= 0);
+    assert_int_equal(
+        mr_checkpoint_reader_get_tensor_sized(r, (uint64_t)i, tensor, sizeof tensor->name), 0);
+    assert_string_equal(tensor->name, "w");
+    assert_refused(mr_checkpoint_reader_verify_sized(r, more, NEWER(more), verdict,
+                                                     sizeof verdict->bytes, &err),
+                   &err, "mr_checkpoint_watch");
+    assert_int_equal(mr_checkpoint_reader_verify_sized(r, &watch, sizeof watch, verdict,
+                                                       sizeof verdict->bytes, NULL),
+                     0);
+    assert_true(verdict->bytes >= sizeof weight);
+    mr_checkpoint_reader_close(r);
+    free(verdict);
+    free(tensor);
+    free(info);
+    free(more);
+}
+
 #define IN_TEMPDIR(f) cmocka_unit_test_setup_teardown(f, tempdir_setup, tempdir_teardown)
 
 int main(void)
@@ -295,6 +335,7 @@ int main(void)
         IN_TEMPDIR(a_trace_takes_options_of_any_version),
         IN_TEMPDIR(a_checkpoint_takes_options_of_any_version),
         IN_TEMPDIR(restore_takes_options_and_gives_results_of_any_version),
+        IN_TEMPDIR(a_reader_gives_results_of_any_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
