@@ -89,8 +89,10 @@ static void load_all(struct work *w, const char *dir)
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         if (e->d_name[0] == '.' || load(path, &p.baseline))
             continue;
-        if (mr_decoder_run(w->decoder, p.baseline.bytes, p.baseline.len, 0, w->slot) ||
-            mr_decoder_path(w->decoder) != MR_PATH_OWN) {
+        struct mr_decoder_stats stats = {0};
+        int r = mr_decoder_run(w->decoder, p.baseline.bytes, p.baseline.len, 0, w->slot);
+        mr_decoder_get_stats(w->decoder, &stats);
+        if (r || stats.path != MR_PATH_OWN) {
             free(p.baseline.bytes);
             continue;
         }
@@ -162,7 +164,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s DIR [ROUNDS]\n", argv[0]);
         return 2;
     }
-    int bad = !w.slot || mr_decoder_new(&opts, &w.decoder);
+    int bad = !w.slot || mr_decoder_new(&opts, &w.decoder, NULL);
     if (!bad)
         load_all(&w, argv[1]);
     printf("%zu images\n", w.n);
