@@ -18,7 +18,7 @@ import sys
 
 TABLE_I = {"hdd": (163.00, 133.14), "ssd": (280.55, 195.05), "optane": (1603.06, 511.78),
            "lustre": (1968.618, 991.914)}  # MB/s read, written
-# How many times as fast files are read with so many threads as with one (docs/devices.md).  A run of
+# How many times as fast files are read with each number of threads as with one (docs/devices.md).  A run of
 # a quick study reads 128 to 2,048 files of different sizes: the one that the tolerance was set by
 # was 2.2% below these to 0.8% above, calibrate_device, with files of one size, up to 2.6% above.  A
 # device that does not gain, or gains without limit, is off by far more.

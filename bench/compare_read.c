@@ -3,7 +3,7 @@
  *     compare_read DIR [ROUNDS [DEPTH [warm|cold]]]
  *
  * "Bare" loops throw each file away: their buffer stays in the CPU's cache.  "Keeping" loops do
- * nothing else either, but keep files in so many bytes before they overwrite the first.  With 2 MB
+ * nothing else either, but keep files in a buffer of a given size before they overwrite the first.  With 2 MB
  * that is still about a cache.  One batch of 64 files is the least that somebody who is given
  * batches can do with, when nothing is read while it is looked at; two, when the next one is.  What
  * a keeping loop reaches of a bare one is about what can be expected of a pipeline, and is printed
@@ -158,7 +158,7 @@ static double run_bare_threads(void *ctx)
     return bare_threads(&s->files, s->threads, 0);
 }
 
-/* What so many batches are in memory, on average. */
+/* Bytes of that many batches, on average. */
 static uint64_t batches(const struct setting *s, unsigned n)
 {
     return (uint64_t)n * BATCH * s->files.mean_bytes;

@@ -1,4 +1,4 @@
-/* scene.h - what stands in a picture: a background and things in front of it. */
+/* scene.h - what a picture shows: a background and things in front of it. */
 #ifndef MR_SCENE_H
 #define MR_SCENE_H
 

@@ -10,7 +10,7 @@
  *           |                     the curve's rate)        long as it may)         v
  *           `------------- a batch is opened when the consumer takes one ------ consumer
  *
- * Places.  A worker owns one sample at a time in the threads engine, and its share of the flights
+ * Places.  A worker owns one sample at a time in the threads engine, and its share of the requests
  * in the uring engine; a place is held from the begin of the read to the end of the mapping, which
  * a worker does one sample after the other.
  *
@@ -85,7 +85,7 @@ static double rate_at(const struct mr_read_curve *c, double depth)
 
 /* ---- the simulation ---- */
 
-struct flight { /* a place for one sample, and the sample in it */
+struct request { /* a place for one sample, and the sample in it */
     unsigned worker;
     unsigned next;  /* in its worker's queue */
     uint64_t batch; /* that it belongs to */
@@ -99,19 +99,19 @@ struct worker {
 
 /* Indices in a fixed order of arrival. */
 struct queue {
-    unsigned *of; /* [n_flights], which are no fewer than workers */
+    unsigned *of; /* [n_requests], which are no fewer than workers */
     unsigned first, n;
 };
 
 struct sim {
     const struct mr_predict_input *in;
-    unsigned n_flights, window;
+    unsigned n_requests, window;
     double now;
 
-    struct flight *flight;  /* [n_flights] */
-    unsigned *free, n_free; /* flights without a sample, the one that ended last on top */
+    struct request *request;  /* [n_requests] */
+    unsigned *free, n_free; /* requests without a sample, the one that ended last on top */
     struct queue reading;   /* as all reads are as long, they end in the order of their begin */
-    double *rate;           /* [n_flights + 1] of the storage, by reads there; 0 = at once */
+    double *rate;           /* [n_requests + 1] of the storage, by reads there; 0 = at once */
     double progress;        /* of any read at the storage since the beginning */
 
     struct worker *worker; /* [in->workers] */
@@ -127,13 +127,13 @@ struct sim {
 
 static void push(struct sim *s, struct queue *q, unsigned f)
 {
-    q->of[(q->first + q->n++) % s->n_flights] = f;
+    q->of[(q->first + q->n++) % s->n_requests] = f;
 }
 
 static unsigned pop(struct sim *s, struct queue *q)
 {
     unsigned f = q->of[q->first];
-    q->first = (q->first + 1) % s->n_flights;
+    q->first = (q->first + 1) % s->n_requests;
     q->n--;
     return f;
 }
@@ -150,18 +150,18 @@ static void fill_rates(struct sim *s)
         c.depth[c.n] = depth;
         c.per_s[c.n++] = per_s;
     }
-    for (unsigned n = 1; c.n && n <= s->n_flights; n++)
+    for (unsigned n = 1; c.n && n <= s->n_requests; n++)
         s->rate[n] = rate_at(&c, n);
 }
 
 static void map_begins(struct sim *s, unsigned f)
 {
-    struct worker *w = &s->worker[s->flight[f].worker];
+    struct worker *w = &s->worker[s->request[f].worker];
     if (w->n++) {
-        s->flight[w->last].next = f;
+        s->request[w->last].next = f;
     } else {
         w->first = f;
-        push(s, &s->ready, s->flight[f].worker);
+        push(s, &s->ready, s->request[f].worker);
     }
     w->last = f;
 }
@@ -188,7 +188,7 @@ static void claim(struct sim *s)
 {
     while (s->n_free && s->n_claimed < n_open(s)) {
         unsigned at = s->free[--s->n_free];
-        struct flight *f = &s->flight[at];
+        struct request *f = &s->request[at];
         f->batch = s->n_claimed / s->in->batch;
         f->left_s = cpu_of(s, s->n_claimed++);
         f->ends = s->progress + 1;
@@ -206,7 +206,7 @@ static int is_ready(const struct sim *s)
 
 static unsigned *ready_at(struct sim *s, unsigned i)
 {
-    return &s->ready.of[(s->ready.first + i) % s->n_flights];
+    return &s->ready.of[(s->ready.first + i) % s->n_requests];
 }
 
 /* Take the core from the i-th of the workers that run; any of those that wait gets it. */
@@ -238,10 +238,10 @@ static void map_ends(struct sim *s, unsigned i)
     unsigned number = leave(s, i);
     struct worker *w = &s->worker[number];
     unsigned at = w->first;
-    w->first = s->flight[at].next;
+    w->first = s->request[at].next;
     if (--w->n)
         push(s, &s->ready, number);
-    s->done[s->flight[at].batch % s->window]++;
+    s->done[s->request[at].batch % s->window]++;
     s->free[s->n_free++] = at;
     if (s->doing == WAITS && s->until == NEVER && is_ready(s))
         s->until = s->now + lateness(s);
@@ -268,7 +268,7 @@ static void consume(struct sim *s)
 /* CPU time that the sample of the i-th of the workers that run still needs. */
 static double *left_of(struct sim *s, unsigned i)
 {
-    return &s->flight[s->worker[*ready_at(s, i)].first].left_s;
+    return &s->request[s->worker[*ready_at(s, i)].first].left_s;
 }
 
 /* Go on to whatever happens next. */
@@ -278,7 +278,7 @@ static void advance(struct sim *s)
     double per_read = n ? s->rate[n] / n : 0, wait = s->until - s->now, read = NEVER, map = NEVER;
     unsigned next = 0;
     if (n)
-        read = fmax(s->flight[s->reading.of[s->reading.first]].ends - s->progress, 0) / per_read;
+        read = fmax(s->request[s->reading.of[s->reading.first]].ends - s->progress, 0) / per_read;
     for (unsigned i = 0; i < n_run; i++)
         if (*left_of(s, i) < map) {
             map = *left_of(s, i);
@@ -300,7 +300,7 @@ static void advance(struct sim *s)
 static double run(struct sim *s)
 {
     uint64_t batch = s->in->batch, n = SAMPLES / batch;
-    uint64_t first = 2 * (s->window + s->n_flights / batch + 1), at = 0;
+    uint64_t first = 2 * (s->window + s->n_requests / batch + 1), at = 0;
     double from = 0;
     n = n < MIN_BATCHES ? MIN_BATCHES : n;
     while (s->n_taken < first + n) {
@@ -317,8 +317,8 @@ static double run(struct sim *s)
 static void init(struct sim *s)
 {
     unsigned workers = s->in->workers;
-    for (unsigned i = 0; i < s->n_flights; i++) {
-        s->flight[i].worker = i % workers;
+    for (unsigned i = 0; i < s->n_requests; i++) {
+        s->request[i].worker = i % workers;
         s->free[s->n_free++] = i;
     }
     fill_rates(s);
@@ -331,22 +331,22 @@ int mr_predict_rate(const struct mr_predict_input *in, double *per_s)
         *per_s = in->step_s > 0 ? in->batch / in->step_s : INFINITY;
         return 0;
     }
-    s.n_flights = in->io_depth > in->workers ? in->io_depth : in->workers;
-    s.flight = calloc(s.n_flights, sizeof *s.flight);
-    s.free = calloc(s.n_flights, sizeof *s.free);
-    s.reading.of = calloc(s.n_flights, sizeof *s.reading.of);
-    s.ready.of = calloc(s.n_flights, sizeof *s.ready.of);
-    s.rate = calloc(s.n_flights + 1, sizeof *s.rate);
+    s.n_requests = in->io_depth > in->workers ? in->io_depth : in->workers;
+    s.request = calloc(s.n_requests, sizeof *s.request);
+    s.free = calloc(s.n_requests, sizeof *s.free);
+    s.reading.of = calloc(s.n_requests, sizeof *s.reading.of);
+    s.ready.of = calloc(s.n_requests, sizeof *s.ready.of);
+    s.rate = calloc(s.n_requests + 1, sizeof *s.rate);
     s.worker = calloc(in->workers, sizeof *s.worker);
     s.done = calloc(s.window, sizeof *s.done);
-    int r = s.flight && s.free && s.reading.of && s.ready.of && s.rate && s.worker && s.done
+    int r = s.request && s.free && s.reading.of && s.ready.of && s.rate && s.worker && s.done
                 ? 0
                 : -ENOMEM;
     if (!r) {
         init(&s);
         *per_s = run(&s);
     }
-    free(s.flight);
+    free(s.request);
     free(s.free);
     free(s.reading.of);
     free(s.ready.of);

@@ -154,7 +154,7 @@ static struct span trim(const char *at, const char *end)
     return (struct span){at, (size_t)(end - at)};
 }
 
-/* For messages: at most this much of what stands in the file, and nothing that a terminal obeys. */
+/* For messages: at most this much of the file's text, and nothing that a terminal obeys. */
 static const char *shown(struct span s, char buf[static 48])
 {
     size_t n = s.len < 40 ? s.len : 40;

@@ -101,7 +101,7 @@ static int open_existing(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* The folder that `path` stands in, made durable: a new folder is no good if a power cut takes it.
+/* The folder above `path`, made durable: a new folder is no good if a power cut takes it.
  */
 static int sync_parent(const char *path)
 {

@@ -23,7 +23,7 @@ struct mr_device;
 
 enum mr_out_kind {
     MR_OUT_CREATE,   /* name: an empty file that was not there */
-    MR_OUT_ALLOCATE, /* name, len: it has so many bytes, zero where not written */
+    MR_OUT_ALLOCATE, /* name, len: it has that length, zero where not written */
     MR_OUT_WRITE,    /* name, offset, len, data */
     MR_OUT_TRUNCATE, /* name, len */
     MR_OUT_SYNC,     /* name: its bytes and its size */

@@ -198,7 +198,7 @@ void mr_lab_check_cold(struct mr_lab *lab, const char *cold)
             may_see_the_cache(lab)
                 ? "what lies below their file system (a loop device, another file system, "
                   "a server) may have a cache of its own, a file could not be evicted, or others "
-                  "than those evicted stood in for broken ones"
+                  "than those evicted replaced broken ones"
                 : "only the files' owner or root may see that");
 }
 

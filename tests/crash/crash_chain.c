@@ -53,7 +53,7 @@ struct setting {
     struct mr_checkpoint_opts o;
     unsigned n_saves, n_arrays;
     uint64_t key;              /* for draws of other threads */
-    _Atomic unsigned refusals; /* of 8 files, so many are refused by the fast tier */
+    _Atomic unsigned refusals; /* of 8 files, how many the fast tier refuses */
     int relative, stolen;
 };
 

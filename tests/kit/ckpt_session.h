@@ -39,7 +39,7 @@ int kit_is_there(const char *dir, const char *name);
 /* Change one byte of a file. */
 void kit_damage(const char *dir, const char *name, off_t at);
 
-/* A file system of so many bytes at `path`, which goes when this program does.  0: not possible
+/* A file system of that size at `path`, which goes when this program does.  0: not possible
  * here.
  */
 int kit_mount_small(const char *path, unsigned bytes);

@@ -30,7 +30,7 @@ struct jpeg_kind {
     int h, v;    /* sampling factors of luma (chroma 1 x 1); 0 = 1 */
     int quality; /* 0 = 90 */
     int progressive, arithmetic, optimise;
-    int restart_rows; /* a restart marker every so many rows of MCUs */
+    int restart_rows; /* rows of MCUs from one restart marker to the next */
 };
 
 /* Every kind that the tests go through; the name of the last is NULL. */

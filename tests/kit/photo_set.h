@@ -24,7 +24,7 @@ uint64_t photo_set_batch_hash(const struct mr_batch *b);
 /* Draw everything; hash of all batches in order.  *r is what the last call returned. */
 uint64_t photo_set_hash(struct mr_dataset *d, const struct mr_pipeline_opts *o, int *r);
 
-/* The engine that MILLRACE_ENGINE names, "threads" or "uring"; nonzero where it is not to be had.
+/* The engine that MILLRACE_ENGINE names, "threads" or "uring"; nonzero where it is unavailable.
  */
 extern enum mr_engine photo_set_engine;
 int photo_set_choose_engine(void);

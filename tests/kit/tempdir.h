@@ -24,10 +24,10 @@ void tempdir_free(struct tempdir *t);
 
 /* "path/name", valid until the next call. */
 const char *tempdir_path(struct tempdir *t, const char *name);
-/* Make a file, and the folders it stands in; returns its path, valid until the next call. */
+/* Make a file, and the folders above it; returns its path, valid until the next call. */
 const char *tempdir_write(struct tempdir *t, const char *name, const void *bytes, size_t len);
 const char *tempdir_text(struct tempdir *t, const char *name, const char *text);
-/* Make a folder and those it stands in. */
+/* Make a folder and those above it. */
 const char *tempdir_mkdir(struct tempdir *t, const char *name);
 
 /* How many entries a folder has. */

@@ -1,5 +1,5 @@
 """test_extending_page.py - code on docs/extending.md is the code that the suite compiles: a block
-below "From [FILE](../FILE):" stands in FILE, word for word."""
+below "From [FILE](../FILE):" is in FILE, word for word."""
 import pathlib
 import re
 import unittest

@@ -126,7 +126,7 @@ class Files(Case):
 
 
 class Contents(Case):
-    """What stands in traces, results, lists and checkpoints."""
+    """The contents of traces, results, lists and checkpoints."""
 
     def test_trace(self):
         trace = self.dir / "t.json"

@@ -464,7 +464,7 @@ static void no_room_for_the_pointer_does_not_keep_old_ones(void **state)
     ckpt_kit_free(k);
 }
 
-/* A file of so many bytes. */
+/* A file of that size. */
 static void fill_up(const char *dir, unsigned bytes)
 {
     char path[600];

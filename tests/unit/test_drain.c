@@ -1,7 +1,7 @@
-/* test_drain.c - the drain is a modest guest: it keeps to its bandwidth, its I/O priority is the
+/* test_drain.c - the drain is modest: it keeps to its bandwidth, its I/O priority is the
  * lowest, and the page cache is after it what it was before.
  *
- * No time is asserted but a least one: so many bytes at such a rate cannot take less. */
+ * No time is asserted but a least one: the bytes at that rate cannot take less. */
 #include "unit.h"
 
 #include "ckpt_kit.h"

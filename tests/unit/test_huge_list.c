@@ -124,7 +124,7 @@ static void cold_runs_evict_what_runs_before_have_drawn(void **state)
     mr_dataset_unref(d);
 }
 
-/* Of so many that any walk through them would not end. */
+/* So long that no walk through it would end. */
 static void a_boxed_survey_does_not_grow_with_the_data_set(void **state)
 {
     struct mr_dataset *d;

@@ -1,5 +1,5 @@
 /* test_sample_rows.c - one sample with numbers that are all different, as CSV and as JSON: each
- * stands in the column that is called after it. */
+ * is in the column that is called after it. */
 #include "unit.h"
 
 #include "json.h"
