@@ -3,12 +3,13 @@
  *     compare_read DIR [ROUNDS [DEPTH [warm|cold]]]
  *
  * "Bare" loops throw each file away: their buffer stays in the CPU's cache.  "Keeping" loops do
- * nothing else either, but keep files in a buffer of a given size before they overwrite the first.  With 2 MB
- * that is still about a cache.  One batch of 64 files is the least that somebody who is given
- * batches can do with, when nothing is read while it is looked at; two, when the next one is.  What
- * a keeping loop reaches of a bare one is about what can be expected of a pipeline, and is printed
- * first; the engines are held against both, and the threads engine also with smaller batches. Loops
- * share the process's descriptors and open whole paths, as anybody's first loop does.
+ * nothing else either, but keep files in a buffer of a given size before they overwrite the first.
+ * With 2 MB that is still about a cache.  One batch of 64 files is the least that somebody who is
+ * given batches can do with, when nothing is read while it is looked at; two, when the next one is.
+ * What a keeping loop reaches of a bare one is about what can be expected of a pipeline, and is
+ * printed first; the engines are held against both, and the threads engine also with smaller
+ * batches. Loops share the process's descriptors and open whole paths, as anybody's first loop
+ * does.
  *
  * DIR is a data set as make_files writes it.  All contenders read the same files in the same
  * shuffled order; files are cached ("warm", and a run goes through them several times) or evicted

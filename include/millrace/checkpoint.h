@@ -109,7 +109,7 @@ struct mr_checkpoint_opts { /* zero means default */
     struct mr_device *storage, *drain_storage; /* emulated; borrowed; NULL = the real storage */
     int fresh; /* -EEXIST when a folder holds checkpoints that a run has saved under this prefix */
     unsigned lease_silence_ms; /* must be the same in all programs that write there */
-    uint64_t run; /* of a resumed run: mr_restored.run; 0 = a new run */
+    uint64_t run;              /* of a resumed run: mr_restored.run; 0 = a new run */
     /* Called by open, at most once for each folder, when it has to wait: the folder has an owner on
      * another host, which may be gone.  It is gone if it is silent for lease_silence_ms (0 =
      * 60,000).  A signal ends the wait with -EINTR. */
@@ -239,7 +239,8 @@ static inline int mr_checkpoint_restore(const struct mr_array *arrays, unsigned 
  *
  * Lifetime: open -> (get_info, get_tensor, find, read, read_slice, verify)* -> close.
  * Threads:  one at a time; any number of readers of one checkpoint.
- * Errors:   -EBADMSG is a wrong checksum or structure, -ENODATA a file that ends too early, -ENOTSUP
+ * Errors:   -EBADMSG is a wrong checksum or structure, -ENODATA a file that ends too early,
+ * -ENOTSUP
  *           what this library does not read; `err` names the file or the tensor. */
 struct mr_checkpoint_reader;
 
@@ -323,7 +324,8 @@ static inline int mr_checkpoint_reader_verify(struct mr_checkpoint_reader *r,
                                               struct mr_checkpoint_verdict *verdict,
                                               struct mr_error *err)
 {
-    return mr_checkpoint_reader_verify_sized(r, watch, sizeof *watch, verdict, sizeof *verdict, err);
+    return mr_checkpoint_reader_verify_sized(r, watch, sizeof *watch, verdict, sizeof *verdict,
+                                             err);
 }
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
 /* dataset.h - which samples there are: where they lie, their labels and classes.
  *
  * A sample is a file, or part of one.  A data set is a folder with one sub-folder per class, or a
- * CSV list of `path,label` lines.  It is read-only after opening and may be shared by threads and pipelines.
+ * CSV list of `path,label` lines.  It is read-only after opening and may be shared by threads and
+ * pipelines.
  *
- * A relative path is relative to the working folder at the time of opening.  The data set keeps that
- * folder open, so that chdir() changes nothing for pipelines. */
+ * A relative path is relative to the working folder at the time of opening.  The data set keeps
+ * that folder open, so that chdir() changes nothing for pipelines. */
 /* Example:
  *
  *     struct mr_dataset *data;

@@ -74,11 +74,13 @@ struct mr_map_input {
     uint64_t index; /* in the data set */
     uint64_t key;   /* the sample's own random bits: f(seed, epoch, position in the epoch) */
     uint32_t label;
-    unsigned worker; /* 0 .. threads - 1, never by two at once: for a context each */
+    unsigned worker;    /* 0 .. threads - 1, never by two at once: for a context each */
     void *const *field; /* where each of the declared fields of this sample goes */
 };
 
-/* Turn one sample into its slot of `map_bytes` bytes, or into its fields, of which `slot` is the first; called by several workers at once.  A negative errno means a bad sample: its slot is filled from another one. */
+/* Turn one sample into its slot of `map_bytes` bytes, or into its fields, of which `slot` is the
+ * first; called by several workers at once.  A negative errno means a bad sample: its slot is
+ * filled from another one. */
 typedef int mr_map_fn(void *ctx, const struct mr_map_input *in, void *slot);
 
 /* A sample that was replaced.  Strings are valid during the call. */
@@ -140,11 +142,11 @@ struct mr_pipeline_opts { /* zero means default */
     const struct mr_decoder_opts *decode;
     mr_map_fn *map;
     void *map_ctx;
-    size_t map_bytes;              /* size of a slot that `map` fills, where it declares no fields */
+    size_t map_bytes; /* size of a slot that `map` fills, where it declares no fields */
     const struct mr_field *fields; /* what `map` fills (copied; `data` is not looked at), */
     unsigned n_fields;             /* less than MR_MAX_FIELDS; none is called `label` */
-    int map_without_bytes;   /* do not read the file; `map` makes the sample */
-    uint64_t max_file_bytes; /* larger files are bad samples; 0 = 64 MiB */
+    int map_without_bytes;         /* do not read the file; `map` makes the sample */
+    uint64_t max_file_bytes;       /* larger files are bad samples; 0 = 64 MiB */
 
     struct mr_allocator allocator; /* of batch memory; zero = our own, touched at opening */
     int pollable;                  /* have a descriptor to poll: mr_pipeline_fd */

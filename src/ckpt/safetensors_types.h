@@ -8,7 +8,7 @@
 #define MR_ST_VERSION    "millrace"
 #define MR_ST_HEADER_CRC "header_crc32c"
 #define MR_ST_CRC        "crc32c:" /* + name: the crc of a tensor's data, 8 hex digits */
-#define MR_ST_TYPE       "type:"   /* + name: "NUMBER:d,d,d" (TensorFlow's) of a tensor stored as bytes */
+#define MR_ST_TYPE       "type:" /* + name: "NUMBER:d,d,d" (TensorFlow's) of a tensor stored as bytes */
 
 /* The rank is the place in the format's order of types.  -1, NULL when there is none. */
 int mr_st_rank(int dtype);

@@ -3,7 +3,8 @@
  * Names are found by a hash table with open addressing, never more than half full: a model may have
  * tens of thousands of tensors, and each is looked up by its name.
  *
- * Sizes come from files, so every product is checked: a shape that does not fit in 64 bits is refused before anybody allocates for it. */
+ * Sizes come from files, so every product is checked: a shape that does not fit in 64 bits is
+ * refused before anybody allocates for it. */
 #include "tensor_table.h"
 
 #include "byte_hash.h"

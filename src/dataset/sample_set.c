@@ -196,8 +196,7 @@ uint32_t mr_dataset_n_classes(const struct mr_dataset *d)
 
 const char *mr_dataset_class_name(const struct mr_dataset *d, uint32_t label)
 {
-    return d->index && label < d->index->e.n_class_names ? d->index->e.class_names[label]
-                                                             : NULL;
+    return d->index && label < d->index->e.n_class_names ? d->index->e.class_names[label] : NULL;
 }
 
 uint32_t mr_dataset_label(const struct mr_dataset *d, uint64_t index)
@@ -235,8 +234,8 @@ int mr_dataset_name(const struct mr_dataset *d, uint64_t index, char *buf, size_
     return (size_t)(n + more) < cap ? n + more : -ENAMETOOLONG;
 }
 
-int mr_dataset_source(const struct mr_dataset *d, const struct mr_source_opts *o, struct mr_source **out,
-                      struct mr_error *err)
+int mr_dataset_source(const struct mr_dataset *d, const struct mr_source_opts *o,
+                      struct mr_source **out, struct mr_error *err)
 {
     struct mr_source_opts with = *o;
     if (!d->index)
@@ -252,8 +251,8 @@ int mr_dataset_payload(const struct mr_dataset *d, uint64_t index, const uint8_t
     return d->index && d->index->format->payload ? d->index->format->payload(out) : 0;
 }
 
-int mr_dataset_load(const struct mr_dataset *d, uint64_t index, uint64_t max, struct mr_buffer *into,
-                    size_t *len, enum mr_stage *stage)
+int mr_dataset_load(const struct mr_dataset *d, uint64_t index, uint64_t max,
+                    struct mr_buffer *into, size_t *len, enum mr_stage *stage)
 {
     *stage = MR_STAGE_OPEN;
     if (!d->index)

@@ -1,5 +1,5 @@
-/* sample_set.h - what the library asks of a data set beyond <millrace/dataset.h>: where samples lie,
- * and their bytes. */
+/* sample_set.h - what the library asks of a data set beyond <millrace/dataset.h>: where samples
+ * lie, and their bytes. */
 #ifndef MR_SAMPLE_SET_H
 #define MR_SAMPLE_SET_H
 
@@ -22,15 +22,15 @@ void mr_dataset_prefetch(const struct mr_dataset *d, uint64_t next, uint64_t lat
 /* Where the sample's bytes lie.  Not for a range, which has none. */
 struct mr_extent mr_dataset_extent(const struct mr_dataset *d, uint64_t index);
 /* A source that reads those extents; o->blobs need not be filled in.  -ENOENT: a range. */
-int mr_dataset_source(const struct mr_dataset *d, const struct mr_source_opts *o, struct mr_source **out,
-                      struct mr_error *err);
+int mr_dataset_source(const struct mr_dataset *d, const struct mr_source_opts *o,
+                      struct mr_source **out, struct mr_error *err);
 /* Of a sample's bytes, what the format calls its payload, and its label.  0 or -errno. */
 int mr_dataset_payload(const struct mr_dataset *d, uint64_t index, const uint8_t *bytes, size_t len,
                        struct mr_payload *out);
 
 /* The bytes of a sample of at most `max`, here and now.  0 or -errno with the stage that failed. */
-int mr_dataset_load(const struct mr_dataset *d, uint64_t index, uint64_t max, struct mr_buffer *into,
-                    size_t *len, enum mr_stage *stage);
+int mr_dataset_load(const struct mr_dataset *d, uint64_t index, uint64_t max,
+                    struct mr_buffer *into, size_t *len, enum mr_stage *stage);
 /* How much of a sample is cached; with `evict` it is dropped, and an enum mr_cold returned.  before
  * and after may be NULL. */
 int mr_dataset_cache(const struct mr_dataset *d, uint64_t index, int evict,

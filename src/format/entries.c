@@ -77,9 +77,8 @@ int mr_entries_add_record(struct mr_entries *e, const struct mr_extent *x, uint3
         return -EOVERFLOW;
     if (grow((void **)&e->record, &e->cap_records, e->n + 1, sizeof *e->record))
         return -ENOMEM;
-    e->record[e->n] = (struct mr_record){{(uint32_t)x->offset, (uint32_t)(x->offset >> 32)},
-                                         (uint32_t)x->length,
-                                         (uint32_t)x->blob};
+    e->record[e->n] = (struct mr_record){
+        {(uint32_t)x->offset, (uint32_t)(x->offset >> 32)}, (uint32_t)x->length, (uint32_t)x->blob};
     return add_label(e, label);
 }
 

@@ -29,7 +29,8 @@ void mr_entries_fini(struct mr_entries *e);
 
 /* The number of a directory (a prefix that ends in '/', or ""), or -ENOMEM. */
 int64_t mr_entries_dir(struct mr_entries *e, const char *dir, size_t len);
-/* Append a sample that is a blob: `name` of `len` bytes in directory number `dir`.  0 or -ENOMEM. */
+/* Append a sample that is a blob: `name` of `len` bytes in directory number `dir`.  0 or -ENOMEM.
+ */
 int mr_entries_add(struct mr_entries *e, uint32_t dir, const char *name, size_t len,
                    uint32_t label);
 /* Append a blob that holds records.  0 or -ENOMEM. */

@@ -108,11 +108,11 @@ struct sim {
     unsigned n_requests, window;
     double now;
 
-    struct request *request;  /* [n_requests] */
-    unsigned *free, n_free; /* requests without a sample, the one that ended last on top */
-    struct queue reading;   /* as all reads are as long, they end in the order of their begin */
-    double *rate;           /* [n_requests + 1] of the storage, by reads there; 0 = at once */
-    double progress;        /* of any read at the storage since the beginning */
+    struct request *request; /* [n_requests] */
+    unsigned *free, n_free;  /* requests without a sample, the one that ended last on top */
+    struct queue reading;    /* as all reads are as long, they end in the order of their begin */
+    double *rate;            /* [n_requests + 1] of the storage, by reads there; 0 = at once */
+    double progress;         /* of any read at the storage since the beginning */
 
     struct worker *worker; /* [in->workers] */
     struct queue ready;    /* workers with something to map; the first `cores` of them run */

@@ -7,8 +7,9 @@
  *     .millrace-newborn-HOST-BOOT-XXXXXX      made, perhaps not locked yet
  *     .millrace-scratch-HOST-BOOT-XXXXXX      locked, or left by a killed run
  *
- * A newborn that is found without a lock is removed as well, since its maker may have been killed; a
- * maker that is alive finds that out when it renames, and makes another.  That is no killed run's.
+ * A newborn that is found without a lock is removed as well, since its maker may have been killed;
+ * a maker that is alive finds that out when it renames, and makes another.  That is no killed
+ * run's.
  *
  * On a network file system a lock may be seen on one machine only.  So the name says whose it is
  * (BOOT: first 8 digits of the kernel's boot id), and a folder of another host that was booted at

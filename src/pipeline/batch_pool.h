@@ -59,7 +59,7 @@ struct mr_work_batch {
     uint64_t *index;           /* [batch] the samples that belong here, before substitution */
     struct mr_slot_cost *cost; /* [batch] */
 
-    struct mr_buffer slab; /* the fields: batch_layout.h */
+    struct mr_buffer slab;  /* the fields: batch_layout.h */
     struct mr_field *field; /* [layout.n] */
     int64_t *label;         /* [batch] the last field */
 
@@ -92,7 +92,7 @@ struct mr_batch_pool {
     size_t slot_bytes; /* of the slab; without a map, what a slot has of the leaves on average */
     struct mr_batch_layout layout;
     int whole_files; /* no map: slots hold files and may spill into `big` */
-    size_t align;      /* of a file's place: what direct I/O asks for, or cache lines */
+    size_t align;    /* of a file's place: what direct I/O asks for, or cache lines */
     size_t leaf_bytes;
     unsigned leaves_each; /* that a batch may have */
 

@@ -236,8 +236,7 @@ int mr_ledger_settle(struct mr_pipeline *p, struct mr_work_batch *b)
     if ((double)p->n_bad <= allowance(p, tried))
         return 0;
     char why[160];
-    snprintf(why, sizeof why,
-             "too many bad samples: %llu of the first %llu; the last was ",
+    snprintf(why, sizeof why, "too many bad samples: %llu of the first %llu; the last was ",
              (unsigned long long)p->n_bad, (unsigned long long)tried);
     return fail_with(p, b, -EBADMSG, &b->bad[b->n_bad - 1], why);
 }

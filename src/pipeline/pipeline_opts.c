@@ -1,4 +1,5 @@
-/* pipeline_opts.c - what a pipeline is asked for: defaults, limits, and how many batches that is. */
+/* pipeline_opts.c - what a pipeline is asked for: defaults, limits, and how many batches that is.
+ */
 #include "pipeline_state.h"
 
 #include "errtext.h"

@@ -51,8 +51,8 @@ struct mr_pipeline {
     struct mr_pipeline_opts o; /* defaults filled in */
     struct mr_dataset *data;
     struct mr_batch_pool *pool;
-    struct mr_buffer rooms;       /* for samples that a map is given, one a request; in one piece, */
-                                  /* so that they are in huge pages (docs/baseline.md) */
+    struct mr_buffer rooms; /* for samples that a map is given, one a request; in one piece, */
+                            /* so that they are in huge pages (docs/baseline.md) */
     struct mr_decode_map *decode; /* NULL: a callback or whole files */
     uint64_t n_start;             /* sequences in the first epoch, */
     uint64_t n_seq;               /* and in all */
@@ -77,12 +77,12 @@ struct mr_pipeline {
     unsigned n_started; /* workers whose source is open, or could not be opened */
     struct mr_error start_error;
 
-    struct mr_worker *worker; /* [n_workers] */
+    struct mr_worker *worker;      /* [n_workers] */
     unsigned n_workers, n_running; /* n_running: whose threads are there */
 
     /* Consumer's thread only */
     int at_epoch_end; /* written with the lock held */
-    uint64_t ask_ns; /* when should_stop is to be asked again */
+    uint64_t ask_ns;  /* when should_stop is to be asked again */
     struct mr_error error;
     struct mr_pipeline_stats stats;
     struct mr_histogram read_ns, batch_ns;

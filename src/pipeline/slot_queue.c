@@ -98,10 +98,8 @@ void mr_slot_finish(struct mr_worker *w, const struct mr_task *t, uint8_t *data,
     unsigned n_slots = b->pub.n;
     if (data && mr_trace_on())
         mr_sample_trace(p, t);
-    b->pub.samples[t->slot] = (struct mr_sample){.data = data,
-                                                 .len = len,
-                                                 .index = t->index,
-                                                 .label = t->label};
+    b->pub.samples[t->slot] =
+        (struct mr_sample){.data = data, .len = len, .index = t->index, .label = t->label};
     b->label[t->slot] = t->label;
     if (atomic_fetch_add_explicit(&b->finished, 1, memory_order_acq_rel) + 1 != n_slots)
         return;

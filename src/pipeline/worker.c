@@ -327,9 +327,9 @@ static int open_source(struct mr_worker *w, struct mr_error *err)
         return r;
     struct mr_source *inner = w->source;
     w->source = NULL;
-    return mr_device_source_open(
-        inner, o->storage, p->pool->whole_files ? MR_DEVICE_LATE_NS : MR_DEVICE_LATE_BUSY_NS,
-        &w->source, err);
+    return mr_device_source_open(inner, o->storage,
+                                 p->pool->whole_files ? MR_DEVICE_LATE_NS : MR_DEVICE_LATE_BUSY_NS,
+                                 &w->source, err);
 }
 
 static void *worker_main(void *arg)

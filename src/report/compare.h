@@ -26,10 +26,10 @@ struct mr_measure {
     double (*figure)(const struct mr_json *point); /* instead of the field's own value, or NULL */
     const char *unit;
     enum mr_better better;
-    double least;                /* a smaller difference is none */
-    const struct mr_key *keys;   /* what identifies a point; the last has no field */
+    double least;                       /* a smaller difference is none */
+    const struct mr_key *keys;          /* what identifies a point; the last has no field */
     const struct mr_result_field *each; /* the list that its spread is that of, */
-    enum mr_one of;              /* and what an item of it is of */
+    enum mr_one of;                     /* and what an item of it is of */
 };
 
 struct mr_pair { /* what both sides of a comparison have */

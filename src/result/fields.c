@@ -46,7 +46,8 @@ struct mr_json *mr_fields_json(const struct mr_result_field *fields, const void 
     return object;
 }
 
-static const struct mr_json *member_of(const struct mr_result_field *field, const struct mr_json *object)
+static const struct mr_json *member_of(const struct mr_result_field *field,
+                                       const struct mr_json *object)
 {
     return mr_json_is_object(object) ? mr_json_member(object, field->name) : NULL;
 }
@@ -69,7 +70,8 @@ int mr_field_flag(const struct mr_result_field *field, const struct mr_json *obj
     return j && mr_json_is_true(j);
 }
 
-const struct mr_json *mr_field_list(const struct mr_result_field *field, const struct mr_json *object)
+const struct mr_json *mr_field_list(const struct mr_result_field *field,
+                                    const struct mr_json *object)
 {
     const struct mr_json *j = member_of(field, object);
     return mr_json_is_array(j) ? j : NULL;

@@ -50,7 +50,8 @@ void mr_fields_read(const struct mr_result_field *fields, const struct mr_json *
 double mr_field_number(const struct mr_result_field *field, const struct mr_json *object);
 const char *mr_field_text(const struct mr_result_field *field, const struct mr_json *object);
 int mr_field_flag(const struct mr_result_field *field, const struct mr_json *object);
-const struct mr_json *mr_field_list(const struct mr_result_field *field, const struct mr_json *object);
+const struct mr_json *mr_field_list(const struct mr_result_field *field,
+                                    const struct mr_json *object);
 
 /* An array of numbers, for a LIST. */
 struct mr_json *mr_number_list(const double *x, size_t n);
@@ -69,10 +70,10 @@ struct mr_json *mr_number_list(const double *x, size_t n);
     struct mr_##id {                                                                               \
         MR_FIELDS_##id(MR_MEMBER)                                                                  \
     };                                                                                             \
-    static inline const struct mr_result_field *mr_##id##_fields(void)                                    \
+    static inline const struct mr_result_field *mr_##id##_fields(void)                             \
     {                                                                                              \
         typedef struct mr_##id struct_of_row;                                                      \
-        static const struct mr_result_field rows[] = {MR_FIELDS_##id(MR_ROW){0}};                         \
+        static const struct mr_result_field rows[] = {MR_FIELDS_##id(MR_ROW){0}};                  \
         return rows;                                                                               \
     }                                                                                              \
     static inline struct mr_json *mr_##id##_json(const struct mr_##id *from)                       \

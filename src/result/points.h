@@ -66,7 +66,7 @@
 
 /* ---- read, decode: a storage, an engine and a number of threads ---- */
 
-#define MR_FIELDS_decoded_image(F)                                                                  \
+#define MR_FIELDS_decoded_image(F)                                                                 \
     F(COUNT, width)                                                                                \
     F(COUNT, height)                                                                               \
     F(TEXT, resize)                                                                                \

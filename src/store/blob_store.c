@@ -29,8 +29,8 @@ static int unknown_scheme(const char *spec, size_t n, struct mr_error *err)
         size_t at = strlen(known);
         snprintf(known + at, sizeof known - at, "%s%s://", i ? ", " : "", stores[i]->scheme);
     }
-    return mr_fail(err, -ENOTSUP, "%s: there is no store '%.*s'; there is: a path, %s", spec, (int)n,
-                   spec, known);
+    return mr_fail(err, -ENOTSUP, "%s: there is no store '%.*s'; there is: a path, %s", spec,
+                   (int)n, spec, known);
 }
 
 int mr_store_open(const char *spec, struct mr_store **out, const char **name, struct mr_error *err)

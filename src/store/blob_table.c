@@ -128,12 +128,10 @@ static int grow(void **array, uint64_t *cap, uint64_t need, size_t item)
 
 int mr_blob_table_add(struct mr_blob_table *t, uint32_t dir, const char *name, size_t len)
 {
-    if (t->names_len >= MOST_NAMES ||
-        grow((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
+    if (t->names_len >= MOST_NAMES || grow((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
         grow((void **)&t->names, &t->names_cap, t->names_len + len + 1, 1))
         return -ENOMEM;
-    t->blob[t->n++] =
-        (struct mr_blob){(uint32_t)t->names_len, dir, (uint8_t)(t->names_len >> 32)};
+    t->blob[t->n++] = (struct mr_blob){(uint32_t)t->names_len, dir, (uint8_t)(t->names_len >> 32)};
     memcpy(t->names + t->names_len, name, len);
     t->names[t->names_len + len] = 0;
     t->names_len += len + 1;
@@ -219,7 +217,8 @@ void mr_blob_table_know(struct mr_blob_table *t, uint64_t i, size_t bytes)
 size_t mr_blob_table_memory(const struct mr_blob_table *t)
 {
     size_t bytes = t->cap * sizeof *t->blob + t->names_cap + t->cap_dirs * sizeof *t->dirs +
-                   t->dir_hash_size * sizeof *t->dir_hash + (t->sizes ? t->n * sizeof *t->sizes : 0);
+                   t->dir_hash_size * sizeof *t->dir_hash +
+                   (t->sizes ? t->n * sizeof *t->sizes : 0);
     for (uint32_t i = 0; i < t->n_dirs; i++)
         bytes += strlen(t->dirs[i]) + 1;
     return bytes;

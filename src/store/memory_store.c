@@ -38,7 +38,7 @@ struct memory_source {
     struct pending {
         struct mr_read *read;
         uint64_t ready_ns;
-    } *pending; /* [depth], the first n, in the order of their start */
+    } * pending; /* [depth], the first n, in the order of their start */
     unsigned n;
 };
 

@@ -40,8 +40,8 @@ static struct mr_open_blob *find_place(struct mr_open_blobs *t, uint64_t blob)
     return &t->place[t->next];
 }
 
-int mr_open_blobs_take(struct mr_open_blobs *t, uint64_t blob, int dir, const char *name, int direct,
-                       struct mr_open_blob **out)
+int mr_open_blobs_take(struct mr_open_blobs *t, uint64_t blob, int dir, const char *name,
+                       int direct, struct mr_open_blob **out)
 {
     struct mr_open_blob *p = find_place(t, blob);
     struct stat st;

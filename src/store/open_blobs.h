@@ -27,7 +27,7 @@ int mr_open_blobs_init(struct mr_open_blobs *t, unsigned depth);
 void mr_open_blobs_fini(struct mr_open_blobs *t);
 /* A user more of the blob, which is called `name` from the folder `dir`: 0 with *out, of which the
  * caller takes 1 off n_users when it is done, or -errno. */
-int mr_open_blobs_take(struct mr_open_blobs *t, uint64_t blob, int dir, const char *name, int direct,
-                       struct mr_open_blob **out);
+int mr_open_blobs_take(struct mr_open_blobs *t, uint64_t blob, int dir, const char *name,
+                       int direct, struct mr_open_blob **out);
 
 #endif

@@ -116,8 +116,7 @@ static struct mr_cache_state query(const struct part *p, const struct mr_filesys
 static int drop_pages(const struct part *p, const struct stat *st)
 {
     int to_end = p->from + p->size == (uint64_t)st->st_size;
-    return -posix_fadvise(p->fd, (off_t)p->from, to_end ? 0 : (off_t)p->size,
-                          POSIX_FADV_DONTNEED);
+    return -posix_fadvise(p->fd, (off_t)p->from, to_end ? 0 : (off_t)p->size, POSIX_FADV_DONTNEED);
 }
 
 /* Drop the pages; write them back first only if some would not go, because fdatasync makes the

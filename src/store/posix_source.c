@@ -36,7 +36,7 @@ struct posix_source {
     struct mr_source base;
     int own_table; /* of descriptors */
     int tried_common;
-    int folder;    /* from where names are looked up: what all blobs have in common, or the store's */
+    int folder; /* from where names are looked up: what all blobs have in common, or the store's */
     size_t common; /* bytes of a name that name it; 0: the store's */
     struct mr_open_blobs open;
     struct mr_open_blob *part; /* of the read, when it is of a part */
@@ -138,8 +138,7 @@ static int prepare(struct mr_source *base, struct mr_read *r)
         return code;
     if (r->extent.length)
         return prepare_part(s, r);
-    size_t known =
-        o->ask_sizes || o->direct ? 0 : mr_blob_table_known(o->blobs, r->extent.blob);
+    size_t known = o->ask_sizes || o->direct ? 0 : mr_blob_table_known(o->blobs, r->extent.blob);
     if (!known || known > o->max_bytes)
         return open_whole(s, r);
     r->is_known = 1;
@@ -169,10 +168,10 @@ static int read_part(struct posix_source *s, struct mr_read *r)
     int direct = s->base.o.direct;
     size_t skip = direct ? r->extent.offset % MR_DIRECT_ALIGN : 0;
     r->stage = MR_STAGE_READ;
-    int code = r->extent.offset > s->part->bytes || r->size > s->part->bytes - r->extent.offset
-                   ? -ENODATA
-                   : mr_part_fill(s->part->fd, direct, r->buf, r->extent.offset - skip,
-                                  skip + r->size);
+    int code =
+        r->extent.offset > s->part->bytes || r->size > s->part->bytes - r->extent.offset
+            ? -ENODATA
+            : mr_part_fill(s->part->fd, direct, r->buf, r->extent.offset - skip, skip + r->size);
     r->data = r->buf + skip;
     s->part->n_users--;
     s->part = NULL;

@@ -42,11 +42,11 @@ struct mr_read {
     int overdue; /* it was really there only after the emulated device would have delivered it */
 
     /* The source's own */
-    int fd;                            /* of a blob that is open for this read alone; -1: none */
-    int is_charged;                    /* due_ns is known before the bytes are there */
-    int is_known;                      /* `size` is what the blob had the last time */
-    size_t size;                       /* of the extent, once it is known */
-    uint64_t inode;                    /* 0: unknown */
+    int fd;                             /* of a blob that is open for this read alone; -1: none */
+    int is_charged;                     /* due_ns is known before the bytes are there */
+    int is_known;                       /* `size` is what the blob had the last time */
+    size_t size;                        /* of the extent, once it is known */
+    uint64_t inode;                     /* 0: unknown */
     uint64_t start_ns, due_ns, late_ns; /* of an emulated device */
 };
 
@@ -115,8 +115,9 @@ int mr_source_open(struct mr_store *store, const struct mr_source_opts *o, struc
                    struct mr_error *err);
 void mr_source_close(struct mr_source *s);
 
-/* A source that delivers what `inner` (takes, also on failure) reads when device `d` (borrows) would.
- * A read may begin up to `most_late_ns` earlier when the one before it in its slot came late. */
+/* A source that delivers what `inner` (takes, also on failure) reads when device `d` (borrows)
+ * would. A read may begin up to `most_late_ns` earlier when the one before it in its slot came
+ * late. */
 int mr_device_source_open(struct mr_source *inner, struct mr_device *d, uint64_t most_late_ns,
                           struct mr_source **out, struct mr_error *err);
 

@@ -261,8 +261,7 @@ static int judge_found(struct mr_uring_reader *r, struct mr_uring_op *op)
 static int judge(struct mr_uring_reader *r, struct mr_uring_op *op)
 {
     int result = op->open_res < 0 ? op->open_res : op->read_res;
-    enum mr_stage stage =
-        op->open_res < 0 || result == -EISDIR ? MR_STAGE_OPEN : MR_STAGE_READ;
+    enum mr_stage stage = op->open_res < 0 || result == -EISDIR ? MR_STAGE_OPEN : MR_STAGE_READ;
     if (result == -EINVAL && op->direct) { /* perhaps this file system has no direct I/O */
         op->no_direct = 1;
         return 2;

@@ -24,13 +24,13 @@ struct mr_uring_op {
     size_t known;     /* it had so many bytes, which saves asking; 0, or less than cap */
 
     /* When done: */
-    int result;        /* 0, -errno, or 1: the file has `size` bytes, more than `cap`: make room and
-                        * start again */
-    size_t size;       /* when result >= 0 */
-    uint64_t inode;    /* when result >= 0 */
+    int result;     /* 0, -errno, or 1: the file has `size` bytes, more than `cap`: make room and
+                     * start again */
+    size_t size;    /* when result >= 0 */
+    uint64_t inode; /* when result >= 0 */
     enum mr_stage stage; /* when result < 0: open or read */
-    uint64_t done_ns;  /* when it arrived */
-    int direct;        /* it was read around the page cache */
+    uint64_t done_ns;    /* when it arrived */
+    int direct;          /* it was read around the page cache */
 
     /* Private */
     unsigned slot, n_pending, n_retries;

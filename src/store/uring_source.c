@@ -143,9 +143,8 @@ static int wait(struct mr_source *base, uint64_t until_ns, struct mr_read **done
 {
     struct uring_source *s = (struct uring_source *)base;
     max = max < base->o.depth ? max : base->o.depth;
-    int n = until_ns == UINT64_MAX
-                ? mr_uring_reader_wait(s->reader, s->done, max)
-                : mr_uring_reader_wait_until(s->reader, s->done, max, until_ns);
+    int n = until_ns == UINT64_MAX ? mr_uring_reader_wait(s->reader, s->done, max)
+                                   : mr_uring_reader_wait_until(s->reader, s->done, max, until_ns);
     for (int i = 0; i < n; i++)
         done[i] = complete(s, (struct slot *)s->done[i]);
     return n;
@@ -177,7 +176,7 @@ int mr_uring_source_open(struct mr_store *store, const struct mr_source_opts *o,
     s->done = calloc(o->depth, sizeof *s->done);
     int no_memory = mr_open_blobs_init(&s->open, o->depth) || !s->slot || !s->done;
     int r = !no_memory ? mr_uring_reader_open(o->depth, o->direct, &s->reader, err)
-                               : mr_fail(err, -ENOMEM, "no memory for a worker");
+                       : mr_fail(err, -ENOMEM, "no memory for a worker");
     if (r) {
         close_source(&s->base);
         return r;

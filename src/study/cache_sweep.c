@@ -38,7 +38,8 @@ static int count(struct mr_cache_sweep *s, int r, int evict, const struct mr_cac
 int mr_cache_sweep_file(struct mr_cache_sweep *s, const char *path, int evict)
 {
     struct mr_cache_state before, after = {0};
-    int r = evict ? mr_cache_evict(path, &before, &after, NULL) : mr_cache_query(path, &before, NULL);
+    int r =
+        evict ? mr_cache_evict(path, &before, &after, NULL) : mr_cache_query(path, &before, NULL);
     return count(s, r, evict, &before, &after);
 }
 

@@ -54,7 +54,7 @@ struct bench {
     uint64_t n_last;         /* batches that the run before drew; 0: there was none */
     uint64_t n_ahead;        /* batches that a run may draw as they were read ahead; 0: all */
     unsigned n_done;
-    struct mr_kept_memory *memory; /* of batches, from run to run */
+    struct mr_kept_memory *memory;   /* of batches, from run to run */
     struct mr_pipeline_stats *stats; /* [runs] */
     struct mr_bench_run *run;        /* [runs] warm-up included */
 };

@@ -120,7 +120,8 @@ static int decoder_for(struct maker *m, unsigned width, unsigned height)
         return 0;
     mr_decoder_free(m->decoder);
     m->decoder = NULL;
-    if (mr_decoder_new(&o, &m->decoder, NULL) || mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
+    if (mr_decoder_new(&o, &m->decoder, NULL) ||
+        mr_buffer_reserve(&m->pixels, mr_decoder_bytes(&o)))
         return no_memory(m);
     m->width = width;
     m->height = height;

@@ -30,7 +30,10 @@ void sample_write_tf2(struct tempdir *dir, const char *name);
 /* tempdir/NAME.* with one tensor "p", uint16, stored in four parts over three data files.  Element
  * number i, row by row, is 7 i + 1. */
 void sample_write_parts(struct tempdir *dir, const char *name);
-#define SAMPLE_PARTS_DIMS {12, 10, 9}
+#define SAMPLE_PARTS_DIMS                                                                          \
+    {                                                                                              \
+        12, 10, 9                                                                                  \
+    }
 
 /* Does the file hold what sample_table says?  Fails the test if not. */
 void sample_check(struct mr_ckpt_file *c);

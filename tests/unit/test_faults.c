@@ -48,8 +48,8 @@ static int whole_run(const char *path, const struct mr_pipeline_opts *o)
     struct mr_pipeline *p = NULL;
     struct mr_batch *b;
     struct mr_error err = {0};
-    int r = memory ? mr_dataset_open_in(memory, path, NULL, &d, &err)
-                   : mr_dataset_open(path, &d, &err);
+    int r =
+        memory ? mr_dataset_open_in(memory, path, NULL, &d, &err) : mr_dataset_open(path, &d, &err);
     if (r) {
         assert_null(d);
         assert_true(err.code == r && err.text[0]);

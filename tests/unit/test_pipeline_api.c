@@ -41,12 +41,11 @@ static void a_map_fills_the_fields_that_it_declares(void **state)
     struct mr_dataset *d;
     (void)state;
     assert_int_equal(mr_dataset_range(50, &d, NULL), 0);
-    struct mr_pipeline *p = photo_set_pipeline(
-        d, &(struct mr_pipeline_opts){.batch = 7,
-                                      .map = two_fields,
-                                      .map_without_bytes = 1,
-                                      .fields = declared,
-                                      .n_fields = 2});
+    struct mr_pipeline *p = photo_set_pipeline(d, &(struct mr_pipeline_opts){.batch = 7,
+                                                                             .map = two_fields,
+                                                                             .map_without_bytes = 1,
+                                                                             .fields = declared,
+                                                                             .n_fields = 2});
     struct mr_batch *b;
     assert_int_equal(mr_pipeline_next(p, &b), 1);
     assert_int_equal(b->n_fields, 3);
@@ -160,10 +159,8 @@ static void batch_memory_is_the_callers_until_the_last_batch_is_back(void **stat
     for (int mapped = 0; mapped < 2; mapped++) {
         struct heap h = {0};
         struct mr_batch *b;
-        struct mr_pipeline_opts o = {.threads = 2,
-                                     .batch = 5,
-                                     .map = mapped ? photo_set_number : NULL,
-                                     .map_bytes = 8};
+        struct mr_pipeline_opts o = {
+            .threads = 2, .batch = 5, .map = mapped ? photo_set_number : NULL, .map_bytes = 8};
         int r;
         uint64_t want = photo_set_hash(d, &o, &r);
         o.allocator = (struct mr_allocator){heap_alloc, heap_free, &h};

@@ -94,9 +94,8 @@ static void delays_decide_the_order_of_completions(void **state)
         assert_int_equal(mr_memory_store_script(
                              m, names[i], &(struct mr_memory_script){.delay_ns = ms[i] * 1000000u}),
                          0);
-    assert_int_equal(mr_dataset_source(d, &(struct mr_source_opts){.depth = 4, .max_bytes = 99}, &s,
-                                       NULL),
-                     0);
+    assert_int_equal(
+        mr_dataset_source(d, &(struct mr_source_opts){.depth = 4, .max_bytes = 99}, &s, NULL), 0);
     run(s, d, read, 4, order);
     static const unsigned want[] = {1, 3, 2, 0};
     assert_memory_equal(order, want, sizeof want);
@@ -128,9 +127,8 @@ static void a_device_wraps_any_source_and_charges_by_extent(void **state)
     unsigned order[2];
     (void)state;
     assert_int_equal(mr_device_new(&slow, &device, NULL), 0);
-    assert_int_equal(mr_dataset_source(d, &(struct mr_source_opts){.depth = 2, .max_bytes = 99}, &s,
-                                       NULL),
-                     0);
+    assert_int_equal(
+        mr_dataset_source(d, &(struct mr_source_opts){.depth = 2, .max_bytes = 99}, &s, NULL), 0);
     assert_int_equal(mr_device_source_open(s, device, 0, &s, NULL), 0);
     run(s, d, read, 2, order);
     for (unsigned i = 0; i < 2; i++) /* both at once: their latency overlaps */
@@ -214,8 +212,7 @@ static void what_is_not_the_samples_fault_is_tried_again(void **state)
     struct mr_store *m = store_of(N);
     struct mr_dataset *d = open_in(m);
     struct tally t = {0};
-    struct mr_pipeline_opts o = {
-        .threads = 2, .batch = 5, .on_error = count, .on_error_ctx = &t};
+    struct mr_pipeline_opts o = {.threads = 2, .batch = 5, .on_error = count, .on_error_ctx = &t};
     struct mr_memory_script busy = {.code = -EMFILE, .stage = MR_STAGE_OPEN, .times = 3};
     int r;
     (void)state;

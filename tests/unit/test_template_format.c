@@ -1,5 +1,5 @@
-/* test_template_format.c - a format of records in one blob, through the same row as those that there
- * are: indexed, read at offsets by every source, written, refused. */
+/* test_template_format.c - a format of records in one blob, through the same row as those that
+ * there are: indexed, read at offsets by every source, written, refused. */
 #include "unit.h"
 
 #include "buffer.h"
