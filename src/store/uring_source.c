@@ -127,6 +127,8 @@ static struct mr_read *complete(struct uring_source *s, struct slot *at)
     r->stage = op->stage;
     r->have = op->have;
     r->room = op->size;
+    if (!r->extent.length)
+        r->size = op->size; /* what a device is charged for, if it is to be read once more */
     r->inode = at->part ? r->inode : op->inode;
     r->data = r->buf + at->skip;
     r->len = op->size - at->skip;
