@@ -5,6 +5,8 @@
  */
 #include "entries.h"
 
+#include "grow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,25 +37,9 @@ int64_t mr_entries_dir(struct mr_entries *e, const char *dir, size_t len)
     return mr_blob_table_dir(&e->blobs, dir, len);
 }
 
-static int grow(void **array, uint64_t *cap, uint64_t need, size_t item)
-{
-    if (need <= *cap)
-        return 0;
-    uint64_t want = *cap + *cap / 2 + 1024;
-    size_t bytes;
-    if (__builtin_mul_overflow(want, item, &bytes))
-        return -ENOMEM;
-    void *p = realloc(*array, bytes);
-    if (!p)
-        return -ENOMEM;
-    *array = p;
-    *cap = want;
-    return 0;
-}
-
 static int add_label(struct mr_entries *e, uint32_t label)
 {
-    if (grow((void **)&e->label, &e->cap, e->n + 1, sizeof *e->label))
+    if (mr_grow_to((void **)&e->label, &e->cap, e->n + 1, sizeof *e->label))
         return -ENOMEM;
     e->label[e->n++] = label;
     if (label >= e->n_classes)
@@ -75,7 +61,7 @@ int mr_entries_add_record(struct mr_entries *e, const struct mr_extent *x, uint3
 {
     if (!x->length || x->length > UINT32_MAX || x->blob > UINT32_MAX)
         return -EOVERFLOW;
-    if (grow((void **)&e->record, &e->cap_records, e->n + 1, sizeof *e->record))
+    if (mr_grow_to((void **)&e->record, &e->cap_records, e->n + 1, sizeof *e->record))
         return -ENOMEM;
     e->record[e->n] = (struct mr_record){
         {(uint32_t)x->offset, (uint32_t)(x->offset >> 32)}, (uint32_t)x->length, (uint32_t)x->blob};

@@ -46,10 +46,11 @@ const struct mr_format *mr_format_at(unsigned i)
 
 static int none_fits(const char *name, struct mr_error *err)
 {
-    char known[128] = "";
+    char known[256] = "";
     for (size_t i = 0; i < N_FORMATS; i++) {
         size_t at = strlen(known);
-        snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", formats[i].name);
+        snprintf(known + at, sizeof known - at, "%s%s (%s)", i ? ", " : "", formats[i].name,
+                 formats[i].what);
     }
     return mr_fail(err, -ENOTSUP, "%s: no format fits; there are: %s", name, known);
 }

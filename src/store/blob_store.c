@@ -24,10 +24,11 @@ static size_t scheme_of(const char *spec)
 
 static int unknown_scheme(const char *spec, size_t n, struct mr_error *err)
 {
-    char known[128] = "";
+    char known[256] = "";
     for (size_t i = 0; i < N_STORES; i++) {
         size_t at = strlen(known);
-        snprintf(known + at, sizeof known - at, "%s%s://", i ? ", " : "", stores[i]->scheme);
+        snprintf(known + at, sizeof known - at, "%s%s:// (%s)", i ? ", " : "", stores[i]->scheme,
+                 stores[i]->what);
     }
     return mr_fail(err, -ENOTSUP, "%s: there is no store '%.*s'; there is: a path, %s", spec,
                    (int)n, spec, known);

@@ -12,6 +12,7 @@
 #include "blob_table.h"
 
 #include "draw.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -108,28 +109,11 @@ int64_t mr_blob_table_dir(struct mr_blob_table *t, const char *dir, size_t len)
     return t->last_dir = t->n_dirs++;
 }
 
-static int grow(void **array, uint64_t *cap, uint64_t need, size_t item)
-{
-    if (need <= *cap)
-        return 0;
-    uint64_t want = *cap + *cap / 2 + 1024;
-    if (want < need)
-        want = need;
-    size_t bytes;
-    if (__builtin_mul_overflow(want, item, &bytes))
-        return -ENOMEM;
-    void *p = realloc(*array, bytes);
-    if (!p)
-        return -ENOMEM;
-    *array = p;
-    *cap = want;
-    return 0;
-}
-
 int mr_blob_table_add(struct mr_blob_table *t, uint32_t dir, const char *name, size_t len)
 {
-    if (t->names_len >= MOST_NAMES || grow((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
-        grow((void **)&t->names, &t->names_cap, t->names_len + len + 1, 1))
+    if (t->names_len >= MOST_NAMES ||
+        mr_grow_to((void **)&t->blob, &t->cap, t->n + 1, sizeof *t->blob) ||
+        mr_grow_to((void **)&t->names, &t->names_cap, t->names_len + len + 1, 1))
         return -ENOMEM;
     t->blob[t->n++] = (struct mr_blob){(uint32_t)t->names_len, dir, (uint8_t)(t->names_len >> 32)};
     memcpy(t->names + t->names_len, name, len);

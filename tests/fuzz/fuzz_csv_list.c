@@ -1,9 +1,14 @@
 /* fuzz_csv_list.c - whatever the bytes are, a list is refused with words or yields sound entries.
  *
- * The first byte chooses the folder of the list. */
+ * The first byte chooses the folder of the list.  The same bytes are then a list in a store in
+ * memory, opened as a data set whose first samples are read: the answer is the same, and a sample
+ * is the one blob that there is or is missing. */
 #include "csv_list.h"
 
+#include "buffer.h"
 #include "fuzz_entry.h"
+#include "memory_store.h"
+#include "sample_set.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -37,6 +42,40 @@ static void check_entries(const struct mr_entries *e, const char *base)
     REQUIRE(!e->n || (e->blobs.names_len && !e->blobs.names[e->blobs.names_len - 1]));
 }
 
+static void read_first(const struct mr_dataset *d)
+{
+    struct mr_buffer b = {0};
+    for (uint64_t i = 0; i < 4 && i < mr_dataset_size(d); i++) {
+        size_t n;
+        enum mr_stage stage;
+        int r = mr_dataset_load(d, i, 1 << 20, &b, &n, &stage);
+        REQUIRE(r < 0 ? stage < MR_N_STAGES : n == 3 && !memcmp(b.data, "abc", 3));
+    }
+    mr_buffer_fini(&b);
+}
+
+/* `parsed` is what the parser said of these bytes, `n` how many samples it found. */
+static void check_data_set(const char *text, size_t len, int parsed, uint64_t n)
+{
+    struct mr_store *store;
+    struct mr_dataset *d;
+    struct mr_error err = {0};
+    if (mr_memory_store_new(&store))
+        return;
+    if (!mr_memory_store_add(store, "a/list.csv", text, len) &&
+        !mr_memory_store_add(store, "a/x.jpg", "abc", 3)) {
+        int r = mr_dataset_open_in(store, "a/list.csv", NULL, &d, &err);
+        REQUIRE(!r == !parsed);
+        REQUIRE(!r == !err.text[0]);
+        if (!r) {
+            REQUIRE(mr_dataset_size(d) == n);
+            read_first(d);
+            mr_dataset_unref(d);
+        }
+    }
+    mr_store_unref(store);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const bases[] = {"", "/data/train/", "a/", "../"};
@@ -58,6 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_entries(&e, base);
     mr_entries_finish(&e);
     check_entries(&e, base);
+    if (!strcmp(base, "a/"))
+        check_data_set(text, len, r, e.n);
     mr_entries_fini(&e);
     free(text);
     return 0;
