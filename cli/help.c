@@ -265,7 +265,7 @@ static void completion_choices(FILE *to)
             fprintf(to, "' ;;\n");
         } else if (!strcmp(o->arg, "DIR")) {
             fprintf(to, "_millrace_reply -d ;;\n");
-        } else if (!strncmp(o->arg, "FILE", 4)) {
+        } else if (!strncmp(o->arg, "FILE", 4) || !strcmp(o->arg, "SPEC")) {
             fprintf(to, "_millrace_reply -f ;;\n");
         } else {
             fprintf(to, "COMPREPLY=() ;;\n");

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int normalises(const struct options *o)
 {
@@ -22,7 +21,6 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
 {
     const char *command = command_table[o->command].name;
     struct mr_error err = {0};
-    struct stat st;
     if ((o->cold || o->drop_caches) && o->warm) {
         say_to(stderr, "millrace %s: --%s and --warm exclude each other\n", command,
                o->cold ? "cold" : "drop-caches");
@@ -33,16 +31,11 @@ int input_open_data(const struct options *o, struct mr_dataset **out, const char
         return 2;
     }
     if (!o->data == !o->list) {
-        say_to(stderr, "millrace %s: name the data set by --data DIR or by --list FILE.csv%s\n",
-               command, o->data ? ", not both" : "");
+        say_to(stderr, "millrace %s: name the data set by --data SPEC%s\n", command,
+               o->data ? ", or by --list, not both" : "");
         return 2;
     }
     *path = o->data ? o->data : o->list;
-    if (!stat(*path, &st) && S_ISDIR(st.st_mode) != (o->data != NULL)) {
-        say_to(stderr, "millrace: %s is %s: use --%s\n", *path, o->data ? "no folder" : "a folder",
-               o->data ? "list" : "data");
-        return 2;
-    }
     if (mr_dataset_open(*path, out, &err)) {
         say_to(stderr, "millrace: %s\n", err.text);
         return 1;

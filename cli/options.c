@@ -116,11 +116,13 @@ const struct command_row command_table[N_COMMANDS] = {
 #define FIELD(name)           offsetof(struct options, name)
 
 const struct option_row option_table[] = {
-    {"data", "DIR", NULL, INPUT | STUDY, FIELD(data), value_string, NULL,
-     "a folder with one sub-folder per class (or --list)", GROUP_DATA},
-    {"list", "FILE.csv", NULL, INPUT | STUDY, FIELD(list), value_string, NULL,
-     "a list of samples, one 'path,label' or 'path;label' a line, paths relative to the list's "
-     "folder; labels are numbers or class names",
+    {"data", "SPEC", NULL, INPUT | STUDY, FIELD(data), value_string, NULL,
+     "the data set: a folder with one sub-folder per class, or a list in a file, one 'path,label' "
+     "or "
+     "'path;label' a line, with paths relative to the list's folder and numbers or class names as "
+     "labels; file://PATH is the same",
+     GROUP_DATA},
+    {"list", "SPEC", NULL, INPUT | STUDY, FIELD(list), value_string, NULL, "another name of --data",
      GROUP_DATA},
     {"out", "DIR", NULL, GENERATE | STUDY, FIELD(out), value_string, NULL,
      "the folder; created if need be (study: millrace-study)", GROUP_DATA},
@@ -494,8 +496,7 @@ static int check_operands(const struct options *o)
         return 0;
     if (!c->max_operands)
         say_to(stderr, "millrace %s: '%s' is not expected%s\n", c->name, o->paths[0],
-               find_option("list", 4, o->command) ? " (a data set is named by --data or --list)"
-                                                  : "");
+               find_option("list", 4, o->command) ? " (a data set is named by --data)" : "");
     else
         say_to(stderr, "millrace %s: expects %s\n", c->name, c->operands);
     say_to(stderr, "Try 'millrace %s --help'.\n", c->name);

@@ -132,10 +132,8 @@ const char *mr_lab_quote(const char *path, char *buf, size_t cap)
 
 const char *mr_lab_name_input(struct mr_lab *lab)
 {
-    struct stat st;
     const char *path = lab->o->data_path ? lab->o->data_path : "";
-    int n = snprintf(lab->input, sizeof lab->input, "--%s ",
-                     !stat(path, &st) && S_ISREG(st.st_mode) ? "list" : "data");
+    int n = snprintf(lab->input, sizeof lab->input, "--data ");
     mr_lab_quote(path, lab->input + n, sizeof lab->input - (size_t)n);
     return lab->input;
 }

@@ -247,7 +247,8 @@ class Completion(CliCase):
     def test_files_and_folders(self):
         (self.dir / "two words").mkdir()
         (self.dir / "two.csv").touch()
-        self.assertEqual(self.complete("millrace", "bench", "--data", "tw"), ["two words"])
+        self.assertEqual(self.complete("millrace", "study", "--out", "tw"), ["two words"])
+        self.assertEqual(set(self.complete("millrace", "bench", "--data", "tw")), {"two words", "two.csv"})
         self.assertEqual(set(self.complete("millrace", "evict", "tw")), {"two words", "two.csv"})
 
 
@@ -327,13 +328,15 @@ class Usage(CliCase):
             self.assert_usage(run("bench", "--data", data, "--dtype", "u8", of_floats, "0.5"),
                               of_floats, "--dtype f32")
 
-    def test_data_set_named_wrongly(self):
+    def test_a_data_set_is_what_it_holds_whatever_option_names_it(self):
         data = self.data(4)
         a_list = self.dir / "list.csv"
         a_list.write_text("data/class0/0000.bin,0\n")
-        self.assert_usage(run("bench", "--data", a_list), "use --list")
-        self.assert_usage(run("bench", "--list", data), "use --data")
-        self.assert_usage(run("bench"), "--data", "--list")
+        for option in ("--data", "--list"):
+            for spec, n in ((a_list, 1), (data, 4), (f"file://{data}", 4)):
+                r, = results("bench", option, spec, "--batch", 1, "--runs", 1)
+                self.assertEqual(r["images"], n)
+        self.assert_usage(run("bench"), "--data")
         self.assert_usage(run("bench", "--data", data, "--list", a_list), "not both")
 
     def test_equals_sign_and_operands_after_two_dashes(self):

@@ -107,7 +107,7 @@ class Ranges(TempDirCase):
         done = run("generate", "photos")
         self.assert_status(done, 2)
         self.assertNotIn("--data", done.err)
-        self.assertIn("--data or --list", run("bench", "photos").err)
+        self.assertIn("a data set is named by --data", run("bench", "photos").err)
 
 
 class Words(TempDirCase):

@@ -70,7 +70,7 @@ class Results(StudyCase):
         listed.write_text("".join(f"{p},0\n" for p in odd.iterdir()))
         self.assert_status(run("study", "--list", listed, "--out", self.out, "--only", "read",
                                "--runs", 1), 0)
-        self.assertIn(f"--list {listed} --map read", self.result("read")["commands"][0])
+        self.assertIn(f"--data {listed} --map read", self.result("read")["commands"][0])
         self.check_commands(self.out)
 
     def test_json_goes_to_standard_output_alone(self):
