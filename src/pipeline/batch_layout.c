@@ -63,7 +63,7 @@ static int add_image(struct mr_batch_layout *l, const struct mr_pipeline_opts *o
     return add(l, &image, o->batch, err);
 }
 
-/* What a callback makes: the fields that it declares, or so many bytes. */
+/* What a callback makes: the fields that it declares, or map_bytes bytes. */
 static int add_mapped(struct mr_batch_layout *l, const struct mr_pipeline_opts *o,
                       struct mr_error *err)
 {

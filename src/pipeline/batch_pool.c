@@ -254,7 +254,7 @@ void mr_batch_pool_give(struct mr_batch_pool *pool, struct mr_work_batch *b)
 }
 
 /* The spare memory that fits: the first that is large enough and not twice as large, or else, of
- * the first so many, the smallest that is large enough or the largest. */
+ * the first few, the smallest that is large enough or the largest. */
 static struct mr_big_file *take_spare(struct mr_batch_pool *pool, size_t size)
 {
     struct mr_big_file **best = NULL;

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* What one thread writes often and another reads lies so many bytes apart: CPUs fetch lines of 64
+/* Bytes between what one thread writes often and what another reads: CPUs fetch lines of 64
  * bytes in pairs. */
 #define MR_CACHE_LINES 128
 

@@ -24,7 +24,7 @@ struct mr_device_profile {
     uint64_t read_latency_ns, write_latency_ns; /* of every operation, beside its transfer */
     uint64_t sync_ns;
     uint64_t metadata_ns;       /* of every open, create, rename, ... */
-    uint64_t metadata_parallel; /* so many of them at once; 0 = any number */
+    uint64_t metadata_parallel; /* of them at once, at most; 0 = any number */
     uint64_t seek_ns;           /* of a read or write that does not follow the one before it */
     uint64_t seek_shrink;       /* thousandths: with q operations waiting a seek takes
                                  * seek_ns / q^(seek_shrink / 1000) */

@@ -87,7 +87,7 @@ static void hold(struct device_source *s, struct mr_read *r)
 }
 
 /* The one that is due first, out of the heap. */
-static struct mr_read *let_go(struct device_source *s)
+static struct mr_read *take_due(struct device_source *s)
 {
     struct mr_read *first = s->held[0], *last = s->held[--s->n_held];
     unsigned at = 0, down;
@@ -143,7 +143,7 @@ static int wait(struct mr_source *base, uint64_t until_ns, struct mr_read **done
     int n = 0;
     for (;;) {
         while ((unsigned)n < max && s->n_held && s->held[0]->due_ns <= mr_clock_ns())
-            done[n++] = let_go(s);
+            done[n++] = take_due(s);
         if (n || mr_clock_ns() >= until_ns)
             return n;
         if (!s->n_inner && !s->n_held)

@@ -17,8 +17,8 @@ struct mr_memory_script {
     uint64_t delay_ns;   /* a read takes that long */
     int code;            /* -errno of a failure, */
     enum mr_stage stage; /* at this stage: open or read */
-    size_t missing;      /* so many bytes at the end of the blob cannot be read: -ENODATA */
-    unsigned times;      /* so many reads fail; 0: all */
+    size_t missing;      /* bytes at the end of the blob that cannot be read: -ENODATA */
+    unsigned times;      /* reads that fail; 0: all */
 };
 
 int mr_memory_store_new(struct mr_store **out);

@@ -25,7 +25,7 @@ struct mr_raw_op {
 
 struct mr_raw_ring;
 
-/* -ENOTSUP where io_uring is not to be had; the text says why. */
+/* -ENOTSUP where io_uring is unavailable; the text says why. */
 int mr_raw_ring_open(unsigned depth, struct mr_raw_ring **out, struct mr_error *err);
 void mr_raw_ring_start(struct mr_raw_ring *r, struct mr_raw_op *op);
 /* Submit, wait for one or more to finish, store up to `max` of them: their number, or -errno.

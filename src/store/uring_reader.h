@@ -21,7 +21,7 @@ struct mr_uring_op {
     uint8_t *buf;     /* where byte `have` of the file goes is buf + have */
     size_t cap, have; /* `have` bytes are there already */
     uint64_t max;     /* largest size allowed */
-    size_t known;     /* it had so many bytes, which saves asking; 0, or less than cap */
+    size_t known;     /* bytes that it had before, which saves asking; 0, or less than cap */
 
     /* When done: */
     int result;     /* 0, -errno, or 1: the file has `size` bytes, more than `cap`: make room and
