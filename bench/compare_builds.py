@@ -6,7 +6,7 @@
 BEFORE and AFTER are programs.  A round is BEFORE, AFTER, BEFORE, AFTER; every other round the other
 way round.  A pair is AFTER against the BEFORE beside it; the control is BEFORE against BEFORE.
 Prints medians and quartiles of the rate and of the images per second of CPU time: above 1, AFTER is
-faster.  Fails where the batches differ."""
+faster.  With --hash among the options it fails where the batches differ."""
 import json
 import statistics
 import subprocess
