@@ -263,7 +263,7 @@ static int compare_engines(struct setting *s, unsigned rounds)
         bad |= compare(s, &loop_of_one, &loop, rounds, 0);
         bad |= compare(s, &loop_of_two, &loop, rounds, 0);
     }
-    bad |= compare(s, &threads, &loop, rounds, 0.95);
+    bad |= compare(s, &threads, &loop, rounds, 0.90);
     if (!s->cold) {
         bad |= compare(s, &threads, &loop_of_one, rounds, 0);
         bad |= compare(s, &threads, &loop_of_two, rounds, 0);
