@@ -85,7 +85,7 @@ static unsigned marks(const struct point *p, unsigned n, unsigned n_tested)
     return marked;
 }
 
-/* A pair of studies with so many runs a point (0: 2 to 6); marks of the first two storages, which
+/* A pair of studies with `n_runs` runs a point (0: 2 to 6); marks of the first two storages, which
  * are `times` as fast in the second one, and of all. */
 static void draw_pair(unsigned n_runs, double times, unsigned *first, unsigned *all)
 {
